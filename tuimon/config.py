@@ -1,0 +1,94 @@
+"""Settings: one TOML file, then TUIMON_* variables, then flags. Frozen once read; nothing here creates a folder."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import platformdirs
+from msgspec import Struct
+
+from tuimon.errors import TuimonError
+
+
+class BadSettings(TuimonError):
+    """The settings cannot be used; names the file or variable, the key and what is allowed."""
+
+
+class Patience(Struct, frozen=True, forbid_unknown_fields=True):
+    """How long silence is borne, seconds."""
+
+    quiet: float = 10.0
+    """Amber after this long without any sign of life."""
+    stalled: float = 20.0
+    """Red after this long, if the stacks did not move either."""
+    blind: float = 60.0
+    """Red where neither the log nor the host's counters can be read."""
+
+
+class Settings(Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything a user can set."""
+
+    log: str | None = None
+    """Path of the log on the host, instead of the one found."""
+    port: int | None = None
+    """The server's port, instead of the one found."""
+    pid: int | None = None
+    """The server's pid, instead of the one found."""
+    engine: str | None = None
+    """sglang, vllm, trtllm, llamacpp, torchrun."""
+    api_key_env: str | None = None
+    """Name of a local environment variable that holds the server's API key; sent to the host over stdin only."""
+    theme: str = "tuimon-dark"
+    interval: float = 1.0
+    """Seconds between samples."""
+    auto_diagnose: bool = True
+    """Look at the stacks by itself when a launch has gone quiet."""
+    patience: Patience = Patience()
+    keys: dict[str, str] = {}
+    """Action id → keys, separated by commas."""
+
+
+def config_dir() -> Path:
+    """Where settings, themes and grammars of the user live."""
+    return Path(os.environ.get("TUIMON_CONFIG_DIR") or platformdirs.user_config_dir("tuimon"))
+
+
+def state_dir() -> Path:
+    """Where stacks, reports, recordings and history are kept."""
+    return Path(os.environ.get("TUIMON_STATE_DIR") or platformdirs.user_state_dir("tuimon"))
+
+
+def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None, path: Path | None = None) -> Settings:
+    """Merge file, environment and flags (None = not given). Raises BadSettings."""
+    environ = os.environ if environ is None else environ
+    path = path or config_dir() / "config.toml"
+    values: dict[str, Any] = _read_file(path)
+    source = str(path)
+    fields = {field.name: field for field in msgspec.structs.fields(Settings)}
+    for name in fields:
+        text = environ.get(f"TUIMON_{name.upper()}")
+        if text is not None and name not in {"patience", "keys"}:
+            values[name] = text
+            source = f"{source} or TUIMON_{name.upper()}"
+    values.update({name: value for name, value in flags.items() if value is not None})
+    try:
+        # Variables are text, so numbers in text are accepted.
+        return msgspec.convert(values, Settings, strict=False)
+    except msgspec.ValidationError as error:
+        known = ", ".join(fields)
+        raise BadSettings(f"Settings in {source} cannot be used: {error}", f"Known settings: {known}") from error
+
+
+def _read_file(path: Path) -> dict[str, Any]:
+    try:
+        with path.open("rb") as file:
+            return tomllib.load(file)
+    except FileNotFoundError:
+        return {}
+    except (OSError, tomllib.TOMLDecodeError) as error:
+        raise BadSettings(f"{path} cannot be read: {error}", "Correct or remove it") from error

@@ -1,0 +1,1 @@
+"""How to reach a machine: Host (protocol), SSH, this machine."""

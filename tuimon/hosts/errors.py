@@ -1,0 +1,29 @@
+"""What can go wrong on the way to a machine."""
+
+from __future__ import annotations
+
+from tuimon.errors import TuimonError
+
+
+class HostError(TuimonError):
+    """The root of this package's errors."""
+
+
+class HostUnreachable(HostError):
+    """Nothing answers (DNS, refused, timeout, link lost); trying again may help."""
+
+
+class HostKeyUnknown(HostError):
+    """The host's key is not in known_hosts, or differs; the user must act."""
+
+
+class AccessDenied(HostError):
+    """No key or password was accepted; the user must act."""
+
+
+class CommandTimedOut(HostError):
+    """A command did not end within its time."""
+
+
+class TransferFailed(HostError):
+    """A file could not be put on the host."""

@@ -1,0 +1,87 @@
+"""The protocol that every way of reaching a machine keeps. Commands are argument lists, never shell text."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+
+class Completed(Struct, frozen=True):
+    """A command that ended."""
+
+    exit: int | None
+    """None = unknown (the link broke, or the host did not say)."""
+    stdout: bytes
+    stderr: bytes
+    truncated: bool = False
+    """Output went beyond the limit and was cut."""
+
+
+class LogPiece(Struct, frozen=True):
+    """Something the tail of a file told."""
+
+    kind: Literal["text", "rotated", "truncated", "skipped", "missing", "denied"]
+    offset: int
+    """text: where these bytes begin; else where reading goes on."""
+    text: bytes = b""
+    skipped: int = 0
+    reason: str = ""
+
+
+class Channel(Protocol):
+    """A long-running program on the host; it ends when its stdin ends."""
+
+    async def read(self) -> bytes:
+        """Some bytes of its stdout; b"" when it has ended. Raises HostUnreachable when the link breaks."""
+
+    def write(self, text: bytes) -> None:
+        """Send bytes to its stdin."""
+
+    def end_input(self) -> None:
+        """Close its stdin; our programs end then."""
+
+    async def wait(self) -> int | None:
+        """Its exit status, None where unknown."""
+
+    def errors(self) -> str:
+        """The last 4 KB of its stderr, decoded with replacement."""
+
+
+class Host(Protocol):
+    """A machine we can run things on. One connection; at most four channels at a time."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+
+    @property
+    def detail(self) -> str:
+        """How it is reached, in words; empty before `connect`."""
+
+    async def connect(self) -> None:
+        """Open the link. Raises HostUnreachable, HostKeyUnknown or AccessDenied."""
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20
+    ) -> Completed:
+        """Run a short command; at most `limit` bytes of each stream are kept.
+
+        Raises CommandTimedOut, HostUnreachable.
+        """
+
+    async def start(self, argv: Sequence[str]) -> Channel:
+        """Start a long-running program that ends when its stdin ends."""
+
+    def follow(self, path: str, offset: int) -> AsyncIterator[LogPiece]:
+        """The bytes of a file from `offset` on, for ever; offset -1 = head and tail of what is there, then on."""
+
+    async def put(self, content: bytes, path: str, mode: int) -> None:
+        """Write a file on the host, atomically. Raises TransferFailed."""
+
+    async def lost(self) -> str:
+        """Wait until the link breaks; the reason in words."""
+
+    async def close(self) -> None:
+        """Close the link and all channels; safe to call twice."""

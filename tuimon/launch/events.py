@@ -1,0 +1,388 @@
+"""Everything that can be learned from a host.
+
+One tagged union is the probe's wire format, the recording format and the only input of `Launch.apply`. Two clocks:
+`at` is tuimon's own (seconds since the epoch, never jumps; ages are differences of it), `host_time` is what the host's
+wall clock claimed (may lie or jump; only shown, and compared with the host's own file times). Unknown is `None`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+
+class Gpu(Struct, frozen=True):
+    """One GPU as NVML saw it; a field that this GPU or driver cannot tell is None."""
+
+    index: int
+    name: str | None = None
+    uuid: str | None = None
+    util: float | None = None
+    """Share of the last period in which some kernel ran, %; no sign of work (a spinning collective shows 100)."""
+    mem_util: float | None = None
+    """Share of the last period in which memory was read or written, %."""
+    mem_used: int | None = None
+    """Bytes."""
+    mem_total: int | None = None
+    """Bytes."""
+    power: float | None = None
+    """W."""
+    power_limit: float | None = None
+    """W."""
+    energy: float | None = None
+    """J since the driver was loaded."""
+    sm_clock: int | None = None
+    """MHz."""
+    temperature: int | None = None
+    """°C."""
+    pcie_tx: float | None = None
+    """KB/s; costs 20 ms a call, so only read when a launch has gone quiet."""
+    pcie_rx: float | None = None
+    """KB/s."""
+    dram_active: float | None = None
+    """GPM DRAM bandwidth, % of peak; Hopper and later."""
+    sm_active: float | None = None
+    """GPM SM activity, %."""
+    reasons: int | None = None
+    """NVML clock event reasons, bitmask."""
+    xid: int | None = None
+    """The last Xid event seen on this GPU since the probe began."""
+    procs: dict[int, int] | None = None
+    """Memory by pid, bytes."""
+    error: str | None = None
+    """Why this GPU could not be read, in words."""
+
+
+class Thread(Struct, frozen=True):
+    """A thread that is not asleep (D or R); the main thread's state is the process's."""
+
+    tid: int
+    state: str
+    name: str | None = None
+    wchan: str | None = None
+
+
+class Process(Struct, frozen=True):
+    """One process of the server's tree; counters are the kernel's cumulative ones."""
+
+    pid: int
+    ppid: int
+    state: str
+    """The main thread's state letter: R S D Z T t I X."""
+    name: str | None = None
+    """`comm`, cut to 15 bytes by the kernel: ranks cannot be told by it."""
+    title: str | None = None
+    """Command line or process title, cut to 300 characters."""
+    rank: str | None = None
+    """`TP0`, `DP1 TP3`, `EngineCore` …; None where the title names none."""
+    started: float | None = None
+    """Clock ticks since boot: tells a reused pid."""
+    cpu: float | None = None
+    """utime + stime, s."""
+    system: float | None = None
+    """stime, s."""
+    children_cpu: float | None = None
+    """cutime + cstime of waited-for children, s: the only trace of compilers that live for less than a sample."""
+    minor_faults: int | None = None
+    major_faults: int | None = None
+    rss: int | None = None
+    """Bytes."""
+    threads: int | None = None
+    thread_states: dict[str, int] | None = None
+    """How many threads are in each state, all threads."""
+    busy_threads: tuple[Thread, ...] = ()
+    """Threads in D or R other than the main one, at most 16."""
+    wchan: str | None = None
+    """Kernel function that the main thread sleeps in; None where unreadable, "0" where running."""
+    syscall: str | None = None
+    voluntary: int | None = None
+    """Voluntary context switches."""
+    involuntary: int | None = None
+    read_bytes: int | None = None
+    """Bytes really fetched from storage; None without rights on /proc/PID/io."""
+    rchar: int | None = None
+    """Bytes asked for by read(); blind to mmap loading."""
+    write_bytes: int | None = None
+    unread_bytes: int | None = None
+    """Bytes waiting unread in this process's TCP sockets."""
+    frozen: bool | None = None
+    """Its cgroup (or one above) is frozen."""
+    sigcgt: int | None = None
+    """Caught signals, bitmask: says beforehand what SIGABRT would do."""
+
+
+class LogStat(Struct, frozen=True):
+    """The log file as `stat` sees it."""
+
+    path: str
+    size: int
+    mtime: float
+    """Host wall clock."""
+    inode: int
+
+
+class HostLoad(Struct, frozen=True):
+    """The machine itself."""
+
+    cpus: int | None = None
+    load: float | None = None
+    """1-minute load average."""
+    mem_available: int | None = None
+    """Bytes."""
+    mem_total: int | None = None
+    """Bytes."""
+    oom_kills: int | None = None
+    """Since boot, /proc/vmstat."""
+    net_rx: int | None = None
+    """Bytes received by the server's network namespace without loopback, cumulative."""
+    boot_id: str | None = None
+
+
+class ProbeCost(Struct, frozen=True):
+    """What watching costs the host."""
+
+    cpu: float
+    """CPU seconds of the probe and its NVML child since it began."""
+    pss: int | None = None
+    """Bytes, both processes, without the driver's library."""
+    sample: float | None = None
+    """Wall seconds that this sample took."""
+
+
+class Event(Struct, frozen=True, kw_only=True, tag=True, tag_field="event"):
+    """What every event carries."""
+
+    at: float = 0.0
+    """tuimon's clock, s since the epoch; set on arrival (the probe sends 0)."""
+    host_time: float | None = None
+    """The host's wall clock, s since the epoch."""
+
+
+class Linked(Event, frozen=True, kw_only=True, tag=True):
+    """The link to the host is up."""
+
+    host: str
+    detail: str | None = None
+    """How, in words: user, address, jump hosts."""
+
+
+class Unlinked(Event, frozen=True, kw_only=True, tag=True):
+    """The link is down; nothing is judged until `Linked`."""
+
+    reason: str
+    next_try: float | None = None
+    """tuimon's clock; None = no further try without the user (wrong key, unknown host key)."""
+    refused: bool = False
+    """True where trying again is pointless until the user acts."""
+
+
+class ServerFound(Event, frozen=True, kw_only=True, tag=True):
+    """A server (or its launch) was found; a new pid means a new launch."""
+
+    pid: int
+    argv: tuple[str, ...] = ()
+    """Command line with secrets already replaced by `***`."""
+    engine: str | None = None
+    """sglang, vllm, trtllm, llamacpp, torchrun …"""
+    version: str | None = None
+    model: str | None = None
+    log: str | None = None
+    """Path of the log on the host; None where stdout leads nowhere readable."""
+    log_note: str | None = None
+    """How the log was found, or in one sentence why it cannot be read and what to do."""
+    address: str | None = None
+    """Where to ask for health, from the host itself: 127.0.0.1 or the bound address."""
+    port: int | None = None
+    started: float | None = None
+    """Host wall clock when the process started."""
+    age: float | None = None
+    """Seconds since the launch by the host's monotonic clock."""
+    cgroup: str | None = None
+    user: str | None = None
+    ppid: int | None = None
+
+
+class ServerGone(Event, frozen=True, kw_only=True, tag=True):
+    """Every process of the server has exited."""
+
+    pid: int
+    exit: int | None = None
+    """Exit status where it could be seen (negative = signal); usually None."""
+
+
+class LogText(Event, frozen=True, kw_only=True, tag=True):
+    """Bytes of the log, raw."""
+
+    offset: int
+    text: bytes
+
+
+class LogReset(Event, frozen=True, kw_only=True, tag=True):
+    """The next `LogText` does not continue the last."""
+
+    why: Literal["rotated", "truncated", "relaunched", "skipped", "reconnected"]
+    offset: int
+    """Where reading goes on, bytes."""
+    skipped: int = 0
+    """Bytes not read between the last text and `offset`."""
+
+
+class LogUnreadable(Event, frozen=True, kw_only=True, tag=True):
+    """The log cannot be followed."""
+
+    path: str
+    reason: str
+
+
+class Sample(Event, frozen=True, kw_only=True, tag=True):
+    """One look at the machine. Rates are differences of two samples over `mono`."""
+
+    mono: float
+    """Host monotonic clock, s."""
+    gpus: tuple[Gpu, ...] | None = None
+    """None = cannot be seen, () = this machine has none."""
+    gpu_note: str | None = None
+    """Why GPUs cannot be seen, in words."""
+    processes: tuple[Process, ...] | None = None
+    """The server's tree, zombies included; None = not looked, () = all gone."""
+    strangers: dict[int, str] | None = None
+    """Processes outside the tree that hold GPU memory: pid → title."""
+    log: LogStat | None = None
+    host: HostLoad | None = None
+    cost: ProbeCost | None = None
+
+
+class Health(Event, frozen=True, kw_only=True, tag=True):
+    """One question to the health endpoint, asked from the host itself."""
+
+    address: str
+    path: str | None = None
+    """None = only a TCP connect."""
+    status: int | None = None
+    error: str | None = None
+    """refused, timeout, reset, not HTTP …; None where it answered (or the port opened)."""
+    latency: float | None = None
+    """Seconds."""
+    listener: int | None = None
+    """Pid that holds the listening socket, where it could be seen."""
+
+
+class Metrics(Event, frozen=True, kw_only=True, tag=True):
+    """Chosen values of /metrics once the server is ready."""
+
+    values: dict[str, float]
+
+
+class Frame(Struct, frozen=True):
+    """One stack frame."""
+
+    name: str
+    file: str | None = None
+    line: int | None = None
+
+
+class ThreadStack(Struct, frozen=True):
+    """One thread's stack, innermost frame first."""
+
+    name: str | None
+    frames: tuple[Frame, ...]
+    tid: int | None = None
+    active: bool | None = None
+    owns_gil: bool | None = None
+
+
+class RankStack(Struct, frozen=True):
+    """All Python threads of one process; the main thread last, as py-spy gives them."""
+
+    pid: int
+    rank: str | None
+    threads: tuple[ThreadStack, ...]
+
+
+class Unread(Struct, frozen=True):
+    """A process whose stack could not be read."""
+
+    pid: int
+    rank: str | None
+    reason: str
+
+
+class Stacks(Event, frozen=True, kw_only=True, tag=True):
+    """One nonblocking look at the stacks of all ranks."""
+
+    ranks: tuple[RankStack, ...] = ()
+    unread: tuple[Unread, ...] = ()
+    cost: float | None = None
+    """Wall seconds on the host."""
+    saved: str | None = None
+    """Path on this machine where the dump was written."""
+    asked: bool = False
+    """True where the user pressed the key, False where the judge asked."""
+
+
+class CollectiveCount(Struct, frozen=True):
+    """How many collectives a rank has launched on one communicator."""
+
+    rank: str
+    communicator: str
+    launched: int | None
+    pid: int | None = None
+    missing: bool = False
+    """The rank does not answer."""
+
+
+class Collectives(Event, frozen=True, kw_only=True, tag=True):
+    """What NCCL RAS or a flight recorder said."""
+
+    source: str
+    counts: tuple[CollectiveCount, ...]
+    text: str | None = None
+
+
+class UsualTimes(Event, frozen=True, kw_only=True, tag=True):
+    """How long the phases of this launch took the last times on this host."""
+
+    phases: dict[str, float]
+    """Phase name → seconds (median)."""
+    launches: int
+    """How many launches this comes from."""
+
+
+class Finding(Event, frozen=True, kw_only=True, tag=True):
+    """Something a diagnosis found that is worth a line of its own."""
+
+    source: str
+    """Which look found it: kernel, ras, checkpoint, discovery …"""
+    kind: str
+    text: str
+    severity: Literal["info", "warning", "fatal"] = "info"
+    fix: str | None = None
+    pid: int | None = None
+    rank: str | None = None
+
+
+class CommandRun(Event, frozen=True, kw_only=True, tag=True):
+    """A command that was sent to the host."""
+
+    command: str
+    why: str
+    duration: float | None = None
+    """Seconds; None while it runs."""
+    exit: int | None = None
+    error: str | None = None
+
+
+class Gap(Event, frozen=True, kw_only=True, tag=True):
+    """A stretch that nobody saw."""
+
+    of: Literal["link", "samples", "log", "tuimon"]
+    since: float
+    """tuimon's clock."""
+    reason: str
+
+
+AnyEvent = (
+    Linked | Unlinked | ServerFound | ServerGone | LogText | LogReset | LogUnreadable | Sample | Health | Metrics
+    | Stacks | Collectives | UsualTimes | Finding | CommandRun | Gap
+)  # fmt: skip

@@ -1,0 +1,1 @@
+"""Runs on the host: standard library only, Python 3.6 syntax."""

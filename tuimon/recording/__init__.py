@@ -1,0 +1,1 @@
+"""Events written down and read again."""

@@ -1,0 +1,1 @@
+"""One host becomes events: connect, discover, tail, sample, ask health; on its own thread and loop."""

@@ -1,0 +1,30 @@
+"""What the screen and the scripts hold: a launch being watched, live or replayed."""
+
+from __future__ import annotations
+
+from typing import Literal, Protocol
+
+from tuimon.launch.view import LaunchView
+
+Action = Literal["stacks", "diagnose", "collectives", "checkpoint", "abort"]
+
+
+class Watching(Protocol):
+    """Collects on its own thread; everything here returns at once and may be called from any thread."""
+
+    def start(self) -> None:
+        """Begin; returns before anything is connected."""
+
+    def stop(self) -> None:
+        """End the collector and close the link; waits at most 3 s."""
+
+    @property
+    def view(self) -> LaunchView:
+        """The latest snapshot: the same object until something changed, replaced at least each second."""
+
+    def ask(self, action: Action) -> None:
+        """Ask for an action on the host; its result arrives in later views (`view.stacks`, `view.findings`)."""
+
+    @property
+    def busy(self) -> Action | None:
+        """The action that is running now."""
