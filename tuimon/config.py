@@ -63,7 +63,7 @@ def state_dir() -> Path:
     return Path(os.environ.get("TUIMON_STATE_DIR") or platformdirs.user_state_dir("tuimon"))
 
 
-def load(flags: Mapping[str, Any], environ: Mapping[str, str] | None = None, path: Path | None = None) -> Settings:
+def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, path: Path | None = None) -> Settings:
     """Merge file, environment and flags (None = not given). Raises BadSettings."""
     environ = os.environ if environ is None else environ
     path = path or config_dir() / "config.toml"
@@ -90,5 +90,5 @@ def _read_file(path: Path) -> dict[str, Any]:
             return tomllib.load(file)
     except FileNotFoundError:
         return {}
-    except (OSError, tomllib.TOMLDecodeError) as error:
+    except (OSError, ValueError) as error:  # ValueError: bad TOML, or not UTF-8
         raise BadSettings(f"{path} cannot be read: {error}", "Correct or remove it") from error

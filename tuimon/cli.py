@@ -1,0 +1,142 @@
+"""Commands and flags. Imports nothing heavy: a command imports what it needs when it runs (asyncssh costs 130 ms)."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import TYPE_CHECKING, TypeVar
+
+import click
+
+from tuimon import __version__
+from tuimon.errors import TuimonError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tuimon.config import Settings
+
+Command = TypeVar("Command", bound="Callable[..., object]")
+
+UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+
+
+class Duration(click.ParamType[float]):
+    """`25s`, `30m`, `1h`, or seconds."""
+
+    name = "duration"
+
+    def convert(self, value: object, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        """Seconds; fails with the accepted forms."""
+        if isinstance(value, int | float):
+            return float(value)
+        match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
+        if match is None:
+            self.fail(f"{value!r} is not a duration: write 25s, 30m or 1h", param, ctx)
+        return float(match[1]) * UNITS[match[2] or "s"]
+
+
+class Commands(click.Group):
+    """`tuimon HOST` is short for `tuimon watch HOST`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Insert `watch` in front of a first argument that is neither a command nor a global flag."""
+        if args and args[0] not in self.commands and args[0] not in {"--help", "--version", "-h"}:
+            args = ["watch", *args]
+        return super().parse_args(ctx, args)
+
+
+def _watching_flags(command: Command) -> Command:
+    for option in reversed(
+        (
+            click.option("--log", help="Path of the log on the host, instead of the one found."),
+            click.option("--port", type=click.IntRange(1, 65535), help="The server's port, instead of the one found."),
+            click.option("--pid", type=click.IntRange(1), help="The server's pid, instead of the one found."),
+            click.option("--engine", help="sglang, vllm, trtllm, llamacpp, torchrun …"),
+            click.option("--api-key-env", metavar="NAME", help="Local variable holding the server's API key."),
+        )
+    ):
+        command = option(command)
+    return command
+
+
+_json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="HOST: [user@]name[:sshport], localhost, demo:SCENARIO.",
+)
+@click.version_option(__version__, prog_name="tuimon")
+def cli() -> None:
+    """Watch the launch of an LLM server: is it slow, or is it dead?"""
+
+
+@cli.command()
+@click.argument("host")
+@click.option("--theme", help="Name of a theme.")
+@_watching_flags
+def watch(host: str, **flags: object) -> None:
+    """Watch HOST on a live screen (the same as `tuimon HOST`)."""
+    from tuimon.config import load
+
+    _show(host, load(flags))
+
+
+@cli.command()
+@click.argument("host")
+@click.option(
+    "--for", "seconds", type=Duration(), default=25.0, show_default="25s", help="Watch for at most this long."
+)
+@_json
+@_watching_flags
+def check(host: str, seconds: float, as_json: bool, **flags: object) -> None:
+    """Judge once, without a screen. Exit code: 0 fine, 3 stalled, 4 crashed, 6 unreachable."""
+    from tuimon.config import load
+    from tuimon.headless import check as headless
+
+    sys.exit(headless.run(host, load(flags), seconds, as_json=as_json))
+
+
+@cli.command()
+@click.argument("scenario", default="silent-stall")
+@click.option("--pace", type=click.Choice(["brisk", "real"]), default="brisk", help="real = true durations.")
+@click.option("--serve", is_flag=True, help="Run the demo's host alone and print how to reach it.")
+@click.option("--list", "listing", is_flag=True, help="List the scenarios.")
+@click.option("--theme", help="Name of a theme.")
+def demo(scenario: str, pace: str, serve: bool, listing: bool, theme: str | None) -> None:
+    """Watch a launch that was made for showing: real processes, simulated GPUs."""
+    from tuimon.config import load
+    from tuimon.demo import scenarios
+
+    if listing:
+        for each in scenarios.ALL.values():
+            click.echo(f"{each.name:16} {each.summary}")
+        return
+    scenarios.find(scenario)
+    if serve:
+        from tuimon.demo.serve import serve as serve_host
+
+        sys.exit(serve_host(scenario, pace))
+    _show(f"demo:{scenario}" if pace == "brisk" else f"demo:{scenario}@{pace}", load({"theme": theme}))
+
+
+def _show(host: str, settings: Settings) -> None:
+    from tuimon.ui.app import TuimonApp
+    from tuimon.watch.live import LiveWatch
+
+    watching = LiveWatch(host, settings)
+    try:
+        TuimonApp(watching, settings).run()
+    finally:
+        watching.stop()
+
+
+def main() -> None:
+    """The console script: every error of ours is one sentence on stderr."""
+    try:
+        cli()
+    except TuimonError as error:
+        click.echo(f"tuimon: {error.sentence()}", err=True)
+        sys.exit(1)
