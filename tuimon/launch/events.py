@@ -298,6 +298,10 @@ class RankStack(Struct, frozen=True):
     pid: int
     rank: str | None
     threads: tuple[ThreadStack, ...]
+    state: str | None = None
+    """The main thread's state letter when it was looked at; T (stopped) tells more than any frame."""
+    wchan: str | None = None
+    """Kernel function that the main thread sleeps in: tells a lock from a socket where no Python frame does."""
 
 
 class Unread(Struct, frozen=True):
