@@ -1,1 +1,1 @@
-"""Runs on the host: standard library only, Python 3.6 syntax."""
+"""Runs on the host: standard library only, Python 3.6 syntax; its modules live in memory there."""

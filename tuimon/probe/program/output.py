@@ -1,0 +1,186 @@
+"""Where a process's output really goes: a file, a pipe to tee (or any other writer), a container, a terminal."""
+
+import os
+import stat as modes
+
+from . import procfs
+
+DEPTH = 5
+"""Pipes followed one after another: `server | sed … | ts | tee log`."""
+_STDERR_FIRST = ("sglang", "llamacpp", "lmdeploy", "torchrun", "accelerate")
+_RUNTIMES = ("containerd-shim", "conmon", "dockerd", "docker-containerd")
+_INSTEAD = "relaunch it with `> server.log 2>&1` or `2>&1 | tee server.log`, or give --log"
+
+
+class Output:
+    """What was found: a path that can be read from here (or None), and a sentence."""
+
+    def __init__(self, path, note, rank):
+        self.path = path
+        self.note = note
+        self.rank = rank  # how good an answer it is: 0 a file, 1 a dead end with a reason, 2 nothing known
+
+
+def device(target, name):
+    """A sentence for output that goes to a device."""
+    if target == "/dev/null":
+        return "its %s is thrown away (/dev/null); %s" % (name, _INSTEAD)
+    if target.startswith(("/dev/pts/", "/dev/tty", "/dev/console")):
+        return "its output goes to a terminal (%s); %s" % (target, _INSTEAD)
+    return "its %s goes to %s; %s" % (name, target, _INSTEAD)
+
+
+class Outputs:
+    """Looks at the file descriptors of a process."""
+
+    def __init__(self, guard, table):
+        self.guard = guard
+        self.table = table
+
+    def links(self, pid):
+        """Where stdout and stderr point now; cheap, tells when it is worth looking again."""
+        found = []
+        for fd in (1, 2):
+            try:
+                found.append(self.guard.link("/proc/%d/fd/%d" % (pid, fd)))
+            except OSError:
+                found.append(None)
+        return tuple(found)
+
+    def of(self, pid, engine):
+        """The process's log: the better one of stdout and stderr; on a tie the one this engine logs to."""
+        order = (2, 1) if engine in _STDERR_FIRST else (1, 2)
+        found = [self.follow(pid, fd, DEPTH) for fd in order]
+        best = min(found, key=lambda output: output.rank)
+        other = found[1] if best is found[0] else found[0]
+        if best.path and other.path and best.path != other.path:
+            best.note += "; the other of stdout and stderr goes to %s" % other.path
+        return best
+
+    def follow(self, pid, fd, depth):
+        """One file descriptor, to its end."""
+        link = "/proc/%d/fd/%d" % (pid, fd)
+        name = "stderr" if fd == 2 else "stdout"
+        try:
+            target = self.guard.link(link)
+        except FileNotFoundError:
+            return Output(None, "its %s is closed; %s" % (name, _INSTEAD), 1)
+        except OSError:
+            note = "no rights to see where its output goes (run as the server's user or root), or give --log"
+            return Output(None, note, 2)
+        if target.startswith("pipe:["):
+            return self.pipe(pid, target, depth, name)
+        if target.startswith("socket:["):
+            return Output(None, self.socket(pid), 1)
+        if target.startswith("/dev/") and not target.startswith("/dev/shm/"):
+            return Output(None, device(target, name), 1)
+        return self.file(link, target, name)
+
+    def file(self, link, target, name):
+        """A regular file, as it can be reached from here (another mount namespace, or deleted)."""
+        try:
+            real = self.guard.stat(link)
+        except OSError as error:
+            return Output(None, "its log %s cannot be read (%s), or give --log" % (target, error.strerror), 2)
+        if not modes.S_ISREG(real.st_mode):
+            return Output(None, "its %s goes to %s, which is no file; %s" % (name, target, _INSTEAD), 1)
+        root = link.rsplit("/fd/", 1)[0] + "/root"
+        for path in (target, root + target):
+            try:
+                here = self.guard.stat(path)
+            except OSError:
+                continue
+            if (here.st_dev, here.st_ino) == (real.st_dev, real.st_ino):
+                return Output(path, "%s of the server" % name, 0)
+        shown = target[:-10] if target.endswith(" (deleted)") else target
+        return Output(link, "its log %s was deleted or moved; reading the file that is still open" % shown, 0)
+
+    def pipe(self, pid, target, depth, name):
+        """The process at the other end of a pipe, and where that one writes."""
+        if depth == 0:
+            return Output(None, "its %s goes through too many pipes; give --log" % name, 1)
+        reader = self.reader(pid, target)
+        if reader is None:
+            note = "its %s goes into a pipe whose reader cannot be seen; %s" % (name, _INSTEAD)
+            return Output(None, note, 2)
+        comm = reader.comm
+        if any(comm.startswith(runtime[:15]) for runtime in _RUNTIMES):
+            return Output(None, self.container(pid), 1)
+        if comm.startswith("systemd-journal"):
+            return Output(None, self.socket(pid), 1)
+        for fd in self.writes(reader.pid):
+            found = self.follow(reader.pid, fd, depth - 1)
+            if found.path:
+                found.note = "written by `%s`, which reads the server's %s" % (comm, name)
+                return found
+        note = "its %s is read by `%s` (pid %d), which writes to no file; give --log" % (name, comm, reader.pid)
+        return Output(None, note, 1)
+
+    def reader(self, pid, target):
+        """Who reads this pipe: usually somebody's stdin, else any descriptor of an ancestor."""
+        for entry in list(self.table.entries.values()):
+            if entry.pid != pid and self.is_link("/proc/%d/fd/0" % entry.pid, target):
+                return entry
+        for entry in self.table.ancestors(pid):
+            for fd in self.descriptors(entry.pid):
+                link = "/proc/%d/fd/%d" % (entry.pid, fd)
+                if self.is_link(link, target) and self.access(entry.pid, fd) == os.O_RDONLY:
+                    return entry
+        return None
+
+    def is_link(self, link, target):
+        """True where the descriptor exists, can be seen, and points there."""
+        try:
+            return self.guard.link(link) == target
+        except OSError:
+            return False
+
+    def descriptors(self, pid):
+        """At most 256 open descriptors; none where they cannot be seen."""
+        try:
+            return sorted(procfs.pids(self.guard.names("/proc/%d/fd" % pid)))[:256]
+        except OSError:
+            return []
+
+    def access(self, pid, fd):
+        """O_RDONLY, O_WRONLY or O_RDWR; None where unreadable."""
+        try:
+            content = self.guard.read("/proc/%d/fdinfo/%d" % (pid, fd), 1024)
+            return int(content.split(b"flags:", 1)[1].split(None, 1)[0], 8) & os.O_ACCMODE
+        except (OSError, IndexError, ValueError):
+            return None
+
+    def writes(self, pid):
+        """The descriptors a writer writes its copy to: files first (tee's are 3 and up), then what its stdout is."""
+        files = []
+        for fd in self.descriptors(pid):
+            if fd < 3 or self.access(pid, fd) not in (os.O_WRONLY, os.O_RDWR):
+                continue
+            try:
+                if modes.S_ISREG(self.guard.stat("/proc/%d/fd/%d" % (pid, fd)).st_mode):
+                    files.append(fd)
+            except OSError:
+                continue
+        return files + [1]
+
+    def socket(self, pid):
+        """A sentence for output that goes to the journal or another socket."""
+        unit = next((part for part in self.group(pid).split("/") if part.endswith(".service")), None)
+        if unit:
+            return "its output goes to the journal: see `journalctl -u %s -f`, or give --log" % unit
+        return "its output goes into a socket; %s" % _INSTEAD
+
+    def container(self, pid):
+        """A sentence for output that a container runtime takes."""
+        words = self.group(pid).replace("-", "/").replace(".", "/").split("/")
+        name = next((word[:12] for word in words if len(word) == 64 and word.isalnum()), None)
+        if name:
+            return "its output goes to the container runtime: see `docker logs -f %s`, or give --log" % name
+        return "its output goes to a container runtime; give --log"
+
+    def group(self, pid):
+        """Its cgroup paths, as text."""
+        try:
+            return self.guard.read("/proc/%d/cgroup" % pid, 8192).decode("utf-8", "replace")
+        except OSError:
+            return ""

@@ -1,0 +1,70 @@
+"""Speaking with tuimon: lines out on stdout, requests in on stdin, and the end when stdin ends."""
+
+import errno
+import json
+import os
+import select
+import threading
+import time
+
+
+def write_all(fd, content):
+    """Write every byte, however long the reader takes; ends the program where nobody reads any more."""
+    view = memoryview(content)
+    while view:
+        try:
+            view = view[os.write(fd, view) :]
+        except OSError as error:
+            if error.errno != errno.EAGAIN:
+                os._exit(0)  # EPIPE: nobody is there any more; other threads may hang, so no polite way out
+            select.select([], [fd], [])
+
+
+class Speech:
+    """One JSON line per message. A reader that does not read makes the sender wait: nothing piles up here."""
+
+    def __init__(self, fd=1):
+        self.fd = fd
+        self.lock = threading.Lock()
+
+    def say(self, event, **fields):
+        """Send one event; fields that are None are left out (the other side knows their defaults)."""
+        message = {"event": event, "host_time": round(time.time(), 3)}
+        message.update((key, value) for key, value in fields.items() if value is not None)
+        line = json.dumps(message, separators=(",", ":")).encode("ascii", "replace") + b"\n"
+        with self.lock:
+            write_all(self.fd, line)
+
+
+def listen(stdin, on_request, on_end):
+    """Read requests (JSON objects, one a line) in a thread of their own; call `on_end` when stdin ends."""
+
+    def loop():
+        rest = b""
+        while True:
+            try:
+                piece = stdin.read1(65536)
+            except (OSError, ValueError):
+                piece = b""
+            if not piece:
+                break
+            lines = (rest + piece).split(b"\n")
+            rest = lines.pop()[-65536:]  # bounded: a line that never ends is no request
+            for line in lines:
+                request = parse(line)
+                if request is not None:
+                    on_request(request)
+        on_end()
+
+    thread = threading.Thread(target=loop, name="requests")
+    thread.daemon = True
+    thread.start()
+
+
+def parse(line):
+    """The request in a line, None where it is none."""
+    try:
+        request = json.loads(line.decode("utf-8", "replace"))
+    except ValueError:
+        return None
+    return request if isinstance(request, dict) else None

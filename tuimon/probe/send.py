@@ -1,0 +1,95 @@
+"""What is sent to a host: a one-line command, and everything else over its stdin.
+
+The program's modules, pynvml's source and the options (with the API key) travel compressed over stdin and live in
+memory there, so nothing is written on the host and no secret stands in its process list.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib.util
+import json
+import zlib
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+from msgspec import Struct
+
+MARK = "tuimon-probe"
+"""Stands in the command line, so that whoever lists processes on the host knows what this is."""
+
+BOOTSTRAP = f'"{MARK}";import sys,zlib;f=sys.stdin.buffer;exec(zlib.decompress(f.read(int(f.readline()))))'
+"""One line without `'`, `!` and newlines, so that every login shell passes it on unchanged."""
+
+
+class ProbeOptions(Struct, frozen=True):
+    """What the probe is told at its start."""
+
+    interval: float = 1.0
+    """Seconds between samples."""
+    pid: int | None = None
+    """The server's pid, instead of looking for one."""
+    port: int | None = None
+    log: str | None = None
+    engine: str | None = None
+    api_key: str | None = None
+    """For the health endpoint; never printed."""
+    within: int | None = None
+    """Look for servers only among the descendants of this pid; None = all."""
+
+
+def command(python: str = "python3") -> list[str]:
+    """The argument list that starts the probe; it then reads `payload` from stdin."""
+    return [python, "-I", "-u", "-c", BOOTSTRAP]
+
+
+def tail_command(python: str = "python3") -> list[str]:
+    """The argument list that starts the tail; it then reads `tail_payload` from stdin."""
+    return command(python)
+
+
+def payload(options: ProbeOptions, nvml_source: bytes | None = None) -> bytes:
+    """The first bytes for the probe's stdin; `nvml_source` replaces the real pynvml."""
+    nvml = _compressed_pynvml() if nvml_source is None else zlib.compress(nvml_source, 9)
+    return _pack("main", msgspec.to_builtins(options), nvml)
+
+
+def tail_payload(path: str, offset: int, inode: int | None = None) -> bytes:
+    """The first bytes for the tail's stdin.
+
+    offset: where to begin; -1 = the file's head and tail if it is large, else all of it.
+    inode: the file that `offset` belongs to; where another one lies there now, it was rotated meanwhile.
+    """
+    # Paths may hold bytes that are not UTF-8 (surrogates here); base64 carries any of them.
+    raw = base64.b64encode(path.encode("utf-8", "surrogateescape")).decode()
+    return _pack("tail", {"path": raw, "offset": offset, "inode": inode}, b"")
+
+
+def _pack(run: str, options: object, nvml: bytes) -> bytes:
+    modules = _modules()
+    first = _frame(zlib.compress(modules["loader"].encode(), 9))
+    wanted = modules if run == "main" else {name: modules[name] for name in ("__init__", "tail", "speech")}
+    parcel = json.dumps({"run": run, "modules": wanted, "options": options}).encode()
+    return first + _frame(zlib.compress(parcel, 9)) + _frame(nvml)
+
+
+def _frame(content: bytes) -> bytes:
+    return b"%d\n" % len(content) + content
+
+
+@cache
+def _modules() -> dict[str, str]:
+    folder = resources.files("tuimon.probe") / "program"
+    files = [file for file in folder.iterdir() if file.name.endswith(".py")]
+    return {file.name[:-3]: file.read_text("utf-8") for file in sorted(files, key=lambda file: file.name)}
+
+
+@cache
+def _compressed_pynvml() -> bytes:
+    """pynvml's source as installed here; found, not imported (its import costs 0.1 s and 16 MB)."""
+    spec = importlib.util.find_spec("pynvml")
+    if spec is None or spec.origin is None:
+        return b""
+    return zlib.compress(Path(spec.origin).read_bytes(), 9)
