@@ -1,0 +1,145 @@
+"""The one table of actions: bindings, palette, help, footer, README and the user's keymap all come from it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from tuimon.launch.view import LaunchView
+from tuimon.ui.errors import BadKeys
+
+Group = Literal["Ask the host", "Log", "Panes", "Screen"]
+Why = Callable[[LaunchView], str | None]
+"""The reason why an action cannot be done now; None = it can."""
+
+
+def always(_view: LaunchView) -> str | None:
+    """Never disabled."""
+    return None
+
+
+def needs_server(view: LaunchView) -> str | None:
+    """Only with a server and a link to its host."""
+    if view.link.state != "up":
+        return "the link to the host is down"
+    return None if view.server is not None else "no server found yet"
+
+
+def not_built(what: str) -> Why:
+    """Listed so that the key is kept; says that it is not there yet."""
+    return lambda _view: f"not built yet: {what}"
+
+
+class Action(Struct, frozen=True):
+    """Something a key does."""
+
+    id: str
+    keys: tuple[str, ...]
+    """Textual's key names."""
+    word: str
+    """For the footer and the palette."""
+    help: str
+    """One sentence."""
+    group: Group
+    footer: int = 0
+    """Place in the footer, 1 first; 0 = not there."""
+    why: Why = always
+
+
+_REPORT = not_built("comes with the diagnosis report")
+_PANES = ("the launch", "the GPUs", "log growth", "signs of life", "processes", "health", "the log")
+
+_ASK: tuple[Action, ...] = (
+    Action("stacks", ("s",), "stacks", "Read all ranks' Python stacks, grouped; nothing is stopped", "Ask the host", 1, needs_server),
+    Action("diagnose", ("d",), "diagnose", "Look at everything harmless and write a report", "Ask the host", 2, _REPORT),
+    Action("collectives", ("c",), "collectives", "Ask NCCL which rank launched fewer collectives", "Ask the host", 3, _REPORT),
+    Action("checkpoint", ("p",), "checkpoint", "Check the draft model's files against the server", "Ask the host", 4, _REPORT),
+    Action("abort", ("a",), "abort", "Kill one rank to get its stacks; asks twice", "Ask the host", 0, _REPORT),
+    Action("commands", ("at", "@"), "commands", "Every command that was sent to the host", "Ask the host"),
+)  # fmt: skip
+_LOG: tuple[Action, ...] = (
+    Action("search", ("slash",), "search", "Search the log: a regular expression; capitals count if there are any", "Log", 5),
+    Action("next", ("n",), "next hit", "Next line that matches the search", "Log"),
+    Action("previous", ("N",), "previous hit", "Previous line that matches", "Log"),
+    Action("next_error", ("e",), "next error", "Next error line", "Log"),
+    Action("previous_error", ("E",), "previous error", "Previous error line", "Log"),
+    Action("follow", ("f",), "follow", "Follow the end of the log, or hold still", "Log", 6),
+    Action("wrap", ("w",), "wrap", "Wrap long log lines", "Log"),
+    Action("times", ("t",), "times", "Show or hide the log's time stamps", "Log"),
+    Action("copy", ("y",), "copy", "Copy marked lines, the found line, or the focused pane (works over ssh)", "Log"),
+)  # fmt: skip
+_MOVE: tuple[Action, ...] = (
+    Action("down", ("j", "down"), "down", "Scroll down", "Panes"),
+    Action("up", ("k", "up"), "up", "Scroll up", "Panes"),
+    Action("page_down", ("pagedown", "ctrl+d"), "page down", "Scroll down a page", "Panes"),
+    Action("page_up", ("pageup", "ctrl+u"), "page up", "Scroll up a page", "Panes"),
+    Action("top", ("g", "home"), "top", "To the beginning", "Panes"),
+    Action("end", ("G", "end"), "end", "To the end; the log follows again", "Panes"),
+    Action("next_pane", ("tab",), "next pane", "To the next pane", "Panes"),
+    Action("previous_pane", ("shift+tab",), "previous pane", "To the pane before", "Panes"),
+    Action("zoom", ("z",), "zoom", "Give the focused pane the whole screen; Esc goes back", "Panes", 7),
+    *(Action(f"pane_{n}", (str(n),), f"pane {n}", f"Go to {name}", "Panes") for n, name in enumerate(_PANES, 1)),
+)
+_SCREEN: tuple[Action, ...] = (
+    Action("back", ("escape",), "back", "Leave zoom, search marks, or this screen", "Screen"),
+    Action("pause", ("space",), "pause", "Freeze the screen; collecting goes on", "Screen", 8),
+    Action("palette", ("colon", "ctrl+p"), "palette", "All actions by name", "Screen"),
+    Action("help", ("question_mark", "f1"), "help", "This list", "Screen", 9),
+    Action("quit", ("q", "ctrl+q", "ctrl+c"), "quit", "Quit tuimon; the server is left alone", "Screen", 10),
+)
+ACTIONS: tuple[Action, ...] = (*_ASK, *_LOG, *_MOVE, *_SCREEN)
+BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+
+SHOWN = {
+    "slash": "/", "question_mark": "?", "at": "@", "colon": ":", "ampersand": "&", "escape": "Esc", "space": "space",
+    "pagedown": "PgDn", "pageup": "PgUp", "home": "Home", "end": "End", "down": "↓", "up": "↑",
+    "tab": "Tab", "shift+tab": "⇧Tab",
+}  # fmt: skip
+_NAMES = {"/": "slash", "?": "question_mark", "@": "at", ":": "colon", "&": "ampersand", "esc": "escape"}
+
+
+def key_name(key: str) -> str:
+    """A key as it is written in settings, as Textual calls it."""
+    key = key.strip()
+    return _NAMES.get(key.lower(), key)
+
+
+def shown(key: str) -> str:
+    """A key as people read it."""
+    return SHOWN.get(key, key.replace("ctrl+", "^").replace("f1", "F1"))
+
+
+def with_keys(actions: tuple[Action, ...], keys: Mapping[str, str]) -> tuple[Action, ...]:
+    """The table with the user's keys. Raises BadKeys for an unknown action or one key for two actions."""
+    unknown = [name for name in keys if name not in BY_ID]
+    if unknown:
+        raise BadKeys(f"Settings [keys] name no action: {', '.join(unknown)}", f"Known: {', '.join(BY_ID)}")
+    changed = {name: tuple(map(key_name, text.split(","))) for name, text in keys.items()}
+    taken: dict[str, str] = {}
+    for name, wanted in changed.items():
+        for key in wanted:
+            if taken.setdefault(key, name) != name:
+                raise BadKeys(
+                    f"Settings [keys] give {shown(key)} to both {taken[key]} and {name}", "Choose another key"
+                )
+    # A key that the user moves is taken from the action that had it.
+    return tuple(
+        replace(action, keys=changed.get(action.id, tuple(key for key in action.keys if key not in taken)))
+        for action in actions
+    )
+
+
+def keys_of(action: Action) -> str:
+    """All keys of an action, as people read them; aliases that look the same once."""
+    return " ".join(dict.fromkeys(map(shown, action.keys)))
+
+
+def key_table(actions: tuple[Action, ...] = ACTIONS) -> str:
+    """The table of keys for the README, in Markdown; what is not built yet is left out."""
+    listed = [a for a in actions if not a.id.startswith("pane_") and not a.why.__qualname__.startswith("not_built")]
+    rows = [f"| `{'` `'.join(dict.fromkeys(map(shown, a.keys)))}` | {a.help} |" for a in listed]
+    panes = "| `1`–`7` | Go to a pane: launch, GPUs, log growth, signs of life, processes, health, log |"
+    return "\n".join(["| key | does |", "|---|---|", *rows, panes]) + "\n"

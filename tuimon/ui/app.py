@@ -1,0 +1,219 @@
+"""The app: takes the latest view four times a second, hands it to the screen, and does what keys ask.
+
+It never waits for anything: the collector has its own thread, and the first frame comes before it is started.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import ClassVar
+
+from textual.app import SystemCommand
+from textual.binding import Binding, BindingType
+from textual.screen import Screen
+from textual.theme import Theme
+
+from tuimon.config import Settings
+from tuimon.launch.view import RED, LaunchView
+from tuimon.ui import endings, themes, title
+from tuimon.ui.actions import ACTIONS, BY_ID, Action, keys_of, shown, with_keys
+from tuimon.ui.boardscreen import BoardScreen
+from tuimon.ui.doing import Doing
+from tuimon.ui.errors import BadKeys
+from tuimon.ui.footer import Footer
+from tuimon.ui.inks import Inks
+from tuimon.ui.pane import Canvas, Painted
+from tuimon.ui.sheet import SheetScreen
+from tuimon.ui.words import age
+from tuimon.watch.watching import Watching
+
+FRAME = 0.25
+"""Seconds between looks at the view: frames cost, lines do not."""
+SAID = 5.0
+"""Seconds that a message stays in the last line."""
+STILL = 5.0
+"""Seconds without a new view (it is replaced each second) after which the collector itself is in doubt."""
+
+
+class TuimonApp(Canvas, inherit_bindings=False):
+    """A live monitor for one launch."""
+
+    CSS_PATH = "tuimon.tcss"
+    TITLE = "tuimon"
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding(",".join(action.keys), f"press('{action.id}')", action.word, show=False, id=action.id)
+        for action in ACTIONS
+    ]
+
+    def __init__(self, watching: Watching, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
+        super().__init__()
+        self.watching = watching
+        self.settings = settings
+        self.actions = ACTIONS
+        self.view: LaunchView = watching.view
+        self.frozen_at: float | None = None
+        """When the screen was frozen, on `clock`; None = live."""
+        self._clock = clock
+        self._drawn: LaunchView | None = None
+        self._seen: tuple[object, ...] = ()
+        self._view_at = clock()
+        self._said = ("", 0.0)
+        self._title = ""
+        self._restore: Callable[[], None] = lambda: None
+        self._tty = not endings.terminal_gone()
+        self._doing = Doing(self)
+        self._complaints = self._load_themes()
+        self.inks = Inks(self.current_theme, no_color=self.no_color)
+
+    def _load_themes(self) -> list[str]:
+        known, complaints = themes.load()
+        for theme in known.values():
+            self.register_theme(theme)
+        wanted = self.settings.theme
+        if wanted not in self.available_themes:
+            complaints.append(f"there is no theme {wanted!r}; known: {', '.join(sorted(known))}")
+            wanted = "tuimon-dark"
+        if wanted in self.available_themes:
+            self.theme = wanted
+        return complaints
+
+    # Beginning and end.
+
+    def get_default_screen(self) -> Screen[None]:
+        """The board."""
+        return BoardScreen()
+
+    def on_mount(self) -> None:
+        self._restore = endings.watch_signals(self._leave)
+        self.theme_changed_signal.subscribe(self, self._retheme)
+        try:
+            self.actions = with_keys(ACTIONS, self.settings.keys)
+        except BadKeys as error:
+            self._complaints.append(error.sentence())
+        else:
+            self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
+        self.call_after_refresh(self._begin)
+
+    def _begin(self) -> None:
+        """The first frame is on the screen: now the network may be thought of."""
+        self.watching.start()
+        self.set_interval(FRAME, self.tick)
+        for complaint in self._complaints:
+            self.say(complaint)
+        self.tick()
+
+    def _leave(self) -> None:
+        self.call_later(self.exit)
+
+    def on_unmount(self) -> None:
+        self._restore()
+
+    # Drawing.
+
+    def tick(self) -> None:
+        """Draw what is new; nothing when nothing is."""
+        try:
+            self._draw()
+        except Exception as error:  # noqa: BLE001  whatever is wrong with one view, the next one may be drawn
+            self._said = (f"drawing failed: {type(error).__name__}: {error}", self._clock() + SAID)
+        if self._tty and endings.terminal_gone():
+            self.exit()
+
+    def _draw(self) -> None:
+        now = self._clock()
+        latest = self.watching.view
+        if self.frozen_at is None and latest is not self.view:
+            self.view, self._view_at = latest, now
+        still = now - self._view_at
+        if self.frozen_at is None and still > STILL and self._seen:
+            self.say(f"tuimon's own collector has said nothing for {age(still)}")
+        said = self._said[0] if now < self._said[1] else ""
+        paused = "" if self.frozen_at is None else f"PAUSED {age(now - self.frozen_at)} · {self.key('pause')} goes on"
+        seen = (self.screen, said, paused, self.watching.busy)
+        if self.view is self._drawn and seen == self._seen:
+            return
+        self._drawn = self.view
+        self._seen = seen
+        self._show(said, paused)
+
+    def _show(self, said: str, paused: str) -> None:
+        screen = self.screen
+        if not isinstance(screen, BoardScreen | SheetScreen):
+            return
+        footer = screen.query_one("#footer", Footer)
+        footer.keys, footer.said, footer.paused = self._footer_keys(), said, paused
+        if isinstance(screen, BoardScreen):
+            screen.banner.keys = self._banner_keys()
+        screen.show(self.view)
+        self._write_title()
+
+    def _footer_keys(self) -> tuple[tuple[str, str, str, bool], ...]:
+        if isinstance(self.screen, SheetScreen):
+            wanted = [self.by_id(name) for name in ("back", "down", "up", "end", "copy", "quit")]
+        else:
+            wanted = sorted((action for action in self.actions if action.footer), key=lambda action: action.footer)
+        return tuple((a.id, shown(a.keys[0]) if a.keys else "", a.word, a.why(self.view) is None) for a in wanted)
+
+    def _banner_keys(self) -> tuple[tuple[str, str], ...]:
+        if self.view.verdict.state not in RED:
+            return ()
+        asks = [action for action in self.actions if action.group == "Ask the host" and action.footer]
+        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and a.why(self.view) is None)
+
+    def _write_title(self) -> None:
+        words = title.words(self.view)
+        if words != self._title and self._driver is not None:
+            self._title = words
+            self._driver.write(title.sequence(words))
+
+    def _retheme(self, theme: Theme) -> None:
+        self.inks = Inks(theme, no_color=self.no_color)
+        for screen in self.screen_stack:
+            for part in screen.query(Painted):
+                part.forget()
+
+    # Keys.
+
+    def by_id(self, name: str) -> Action:
+        """An action with the user's keys."""
+        return next((action for action in self.actions if action.id == name), BY_ID[name])
+
+    def key(self, name: str) -> str:
+        """The first key of an action, as people read it."""
+        return (keys_of(self.by_id(name)).split() or ["?"])[0]
+
+    def action_press(self, name: str) -> None:
+        """Do an action of the table, or say why it cannot be done."""
+        why = self.by_id(name).why(self.view)
+        if why is not None:
+            self.say(f"{self.by_id(name).word}: {why}")
+            return
+        try:
+            self._doing.do(name)
+        except Exception as error:  # noqa: BLE001  a key must not end the watch
+            self.say(f"{self.by_id(name).word} failed: {type(error).__name__}: {error}")
+        self.tick()
+
+    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+        self.action_press(message.action)
+
+    def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002  Textual's
+        """The palette: all of our actions, and the choice of a theme."""
+        for action in self.actions:
+            why = action.why(self.view)
+            words = f"{action.help}  [{keys_of(action)}]" if why is None else f"{why}  [{keys_of(action)}]"
+            yield SystemCommand(action.word, words, partial(self.action_press, action.id))
+        yield SystemCommand("theme", "Choose another theme", self.action_change_theme)
+
+    def say(self, words: str) -> None:
+        """Show one line for a few seconds."""
+        self._said = (words, self._clock() + SAID)
+        if self._seen:
+            self.call_later(self.tick)
+
+    def freeze(self) -> None:
+        """Hold the screen, or let it go on."""
+        self.frozen_at = self._clock() if self.frozen_at is None else None
+        self._view_at = self._clock()

@@ -1,0 +1,72 @@
+"""The main screen: the board with all panes, zoom and focus."""
+
+from __future__ import annotations
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from tuimon.launch.view import LaunchView
+from tuimon.ui.banner import Banner
+from tuimon.ui.board import PANES, Board, needs
+from tuimon.ui.footer import Footer
+from tuimon.ui.gpus import Gpus
+from tuimon.ui.growth import Growth
+from tuimon.ui.header import Header
+from tuimon.ui.health import HealthStrip
+from tuimon.ui.log import Log
+from tuimon.ui.pane import Painted, Pane
+from tuimon.ui.phases import Launch
+from tuimon.ui.processes import Processes
+from tuimon.ui.signs import Signs
+
+
+class BoardScreen(Screen[None], inherit_bindings=False):
+    """Everything at a glance."""
+
+    AUTO_FOCUS = "#log"
+
+    def __init__(self) -> None:
+        super().__init__(id="_default")
+        self.log_pane = Log(id="log")
+        self.banner = Banner(id="banner")
+        self.footer = Footer(id="footer")
+        self.parts: tuple[Painted, ...] = (
+            Header(id="header"), self.banner, Launch(id="launch"), Gpus(id="gpus"), Growth(id="growth"),
+            Signs(id="signs"), Processes(id="processes"), HealthStrip(id="health"), self.log_pane, self.footer,
+        )  # fmt: skip
+        self.board = Board(*self.parts)
+
+    def compose(self) -> ComposeResult:
+        yield self.board
+
+    def show(self, view: LaunchView) -> None:
+        """Take a new view; only parts that have a place are drawn."""
+        self.board.settle(needs(view, self.size.width, self.size.height), self.board.zoom)
+        self.log_pane.growth_in_title = "growth" not in self.board.placed
+        for part in self.parts:
+            if part.id in self.board.placed:
+                part.show(view)
+            else:
+                part.view = view
+
+    @property
+    def pane(self) -> Pane:
+        """The focused pane, or the log where that one is not shown."""
+        focused = self.focused
+        return focused if isinstance(focused, Pane) and focused.id in self.board.placed else self.log_pane
+
+    def go_to(self, name: str) -> None:
+        """Focus a pane; one that has no room is zoomed."""
+        self.query_one(f"#{name}", Pane).focus(scroll_visible=False)
+        if name not in self.board.placed or self.board.zoom is not None:
+            self.set_zoom(name)
+
+    def step(self, by: int) -> None:
+        """Focus the next or the previous pane that is shown."""
+        shown = [name for name in PANES if self.board.zoom is not None or name in self.board.placed]
+        here = shown.index(self.pane.id) if self.pane.id in shown else 0
+        self.go_to(shown[(here + by) % len(shown)])
+
+    def set_zoom(self, name: str | None) -> None:
+        """Give one pane the whole room, or give it back."""
+        self.board.settle(self.board.need, name)

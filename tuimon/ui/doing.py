@@ -1,0 +1,206 @@
+"""What each action of the table does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from tuimon.ui.board import PANES
+from tuimon.ui.boardscreen import BoardScreen
+from tuimon.ui.pane import Pane
+from tuimon.ui.search import is_error, says
+from tuimon.ui.sheet import SheetScreen
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from tuimon.launch.view import LogLine
+    from tuimon.ui.app import TuimonApp
+
+COPY_LIMIT = 56_000
+"""Bytes: 74,994 after base64 is what terminals take in one OSC 52 (k9s found the number)."""
+
+
+class Doing:
+    """Actions by id; everything here returns at once."""
+
+    def __init__(self, app: TuimonApp) -> None:
+        self._app = app
+
+    def do(self, name: str) -> None:
+        """Do it."""
+        if name.startswith("pane_"):
+            self._on_board(lambda board: board.go_to(PANES[int(name[5:]) - 1]))
+            return
+        act: Callable[[], None] = getattr(self, f"_{name}")
+        act()
+
+    # Where.
+
+    @property
+    def _pane(self) -> Pane | None:
+        screen = self._app.screen
+        if isinstance(screen, BoardScreen):
+            return screen.pane
+        return screen.query_one("#sheet", Pane) if isinstance(screen, SheetScreen) else None
+
+    def _on_board(self, act: Callable[[BoardScreen], object]) -> None:
+        """Do something on the board; from another screen go back to it first."""
+        if isinstance(self._app.screen, SheetScreen):
+            self._app.pop_screen()
+        board = self._app.screen_stack[0]
+        if isinstance(board, BoardScreen):
+            act(board)
+
+    # Asking the host.
+
+    def _stacks(self) -> None:
+        from tuimon.ui.stacks import StacksScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._app.watching.ask("stacks")
+        if not isinstance(self._app.screen, StacksScreen):
+            self._push(StacksScreen(lambda: self._app.watching.busy))
+
+    def _commands(self) -> None:
+        from tuimon.ui.listings import CommandsScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._push(CommandsScreen())
+
+    def _help(self) -> None:
+        from tuimon.ui.listings import HelpScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._push(HelpScreen(self._app.actions))
+
+    def _push(self, screen: SheetScreen) -> None:
+        """Open a screen; the key that opened it closes it again, and screens do not pile up."""
+        current = self._app.screen
+        if isinstance(current, SheetScreen):
+            self._app.pop_screen()
+            if type(current) is type(screen):
+                return
+        self._app.push_screen(screen)
+
+    # The log.
+
+    def _search(self) -> None:
+        from tuimon.ui.prompt import Prompt  # noqa: PLC0415  Input is only imported when it is used
+
+        def ask(board: BoardScreen) -> None:
+            if not board.query(Prompt):
+                board.mount(Prompt("/", self._searched))
+
+        self._on_board(ask)
+
+    def _searched(self, text: str) -> None:
+        from tuimon.ui.search import compiled  # noqa: PLC0415  with the prompt
+
+        def go(board: BoardScreen) -> None:
+            if not board.log_pane.search(compiled(text)):
+                self._app.say(f"nothing in the log matches {text!r}")
+
+        self._on_board(go)
+
+    def _next(self) -> None:
+        self._hit(back=False)
+
+    def _previous(self) -> None:
+        self._hit(back=True)
+
+    def _hit(self, *, back: bool) -> None:
+        def go(board: BoardScreen) -> None:
+            pattern = board.log_pane.look.pattern
+            if pattern is None:
+                self._app.say(f"no search yet: {self._app.key('search')} begins one")
+            else:
+                self._jump(board, says(pattern), "no more hits", back=back)
+
+        self._on_board(go)
+
+    def _jump(self, board: BoardScreen, test: Callable[[LogLine], bool], words: str, *, back: bool) -> None:
+        if not board.log_pane.jump(test, back=back):
+            self._app.say(f"{words} {'above' if back else 'below'}")
+
+    def _next_error(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_error, "no error line", back=False))
+
+    def _previous_error(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_error, "no error line", back=True))
+
+    def _follow(self) -> None:
+        self._on_board(lambda board: board.log_pane.toggle_follow())
+
+    def _wrap(self) -> None:
+        self._on_board(lambda board: board.log_pane.change(wrap=not board.log_pane.look.wrap))
+
+    def _times(self) -> None:
+        self._on_board(lambda board: board.log_pane.change(times=not board.log_pane.look.times))
+
+    def _copy(self) -> None:
+        pane = self._pane
+        text = pane.chosen() if pane is not None else ""
+        if not text:
+            self._app.say("nothing to copy here")
+            return
+        kept = text.encode()[:COPY_LIMIT].decode(errors="ignore")
+        self._app.copy_to_clipboard(kept)
+        note = "" if kept == text else " (cut: the terminal takes no more)"
+        lines = kept.count("\n") + 1
+        self._app.say(f"copied {lines} line{'' if lines == 1 else 's'} to the terminal's clipboard{note}")
+
+    # Moving.
+
+    def _move(self, lines: int) -> None:
+        if self._pane is not None:
+            self._pane.move(lines)
+
+    def _page(self) -> int:
+        return max(1, self._pane.size.height - 3) if self._pane is not None else 1
+
+    def _down(self) -> None:
+        self._move(1)
+
+    def _up(self) -> None:
+        self._move(-1)
+
+    def _page_down(self) -> None:
+        self._move(self._page())
+
+    def _page_up(self) -> None:
+        self._move(-self._page())
+
+    def _top(self) -> None:
+        if self._pane is not None:
+            self._pane.go(end=False)
+
+    def _end(self) -> None:
+        if self._pane is not None:
+            self._pane.go(end=True)
+
+    def _next_pane(self) -> None:
+        self._on_board(lambda board: board.step(1))
+
+    def _previous_pane(self) -> None:
+        self._on_board(lambda board: board.step(-1))
+
+    def _zoom(self) -> None:
+        self._on_board(lambda board: board.set_zoom(None if board.board.zoom else board.pane.id))
+
+    # The screen.
+
+    def _back(self) -> None:
+        screen = self._app.screen
+        if isinstance(screen, SheetScreen):
+            self._app.pop_screen()
+        elif isinstance(screen, BoardScreen):
+            if screen.board.zoom is not None:
+                screen.set_zoom(None)
+            else:
+                screen.log_pane.unmark()
+
+    def _pause(self) -> None:
+        self._app.freeze()
+
+    def _palette(self) -> None:
+        self._app.action_command_palette()
+
+    def _quit(self) -> None:
+        self._app.exit()

@@ -1,0 +1,72 @@
+"""Two plain screens: the commands that were sent to the host, and the help."""
+
+from __future__ import annotations
+
+from itertools import groupby
+
+from tuimon.launch.view import LaunchView
+from tuimon.ui.actions import Action, keys_of
+from tuimon.ui.rows import Row, clean, fit, left
+from tuimon.ui.sheet import SheetScreen
+
+
+class CommandsScreen(SheetScreen):
+    """Every command that was sent to the host, newest first."""
+
+    TITLE = "Commands sent to the host"
+
+    def slice(self, view: LaunchView) -> object:
+        return view.commands, view.probe_cost
+
+    def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
+        cost = "cost unknown" if view.probe_cost is None else f"{view.probe_cost:.1f} % of one core there"
+        head: Row = fit(
+            ((f"{len(view.commands)} commands on {clean(view.host)} · the probe takes {cost}", "dim"),), width
+        )
+        if not view.commands:
+            return [head, (), (("nothing has been sent yet", "dim"),)]
+        return [head, (), *(fit(((clean(command), "text"),), width) for command in reversed(view.commands))]
+
+
+class HelpScreen(SheetScreen):
+    """All actions with their keys; those that cannot be used now say why."""
+
+    TITLE = "Help"
+
+    def __init__(self, actions: tuple[Action, ...]) -> None:
+        super().__init__()
+        self._actions = actions
+
+    def slice(self, view: LaunchView) -> object:
+        return tuple(action.why(view) for action in self._actions)
+
+    def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
+        lines: list[Row] = []
+        for name, actions in groupby(self._actions, key=lambda action: action.group):
+            lines += [((name, "title"),)]
+            lines += [_line(action, view, width) for action in actions]
+            lines.append(())
+        return [*lines, *_legend(width)]
+
+
+def _line(action: Action, view: LaunchView, width: int) -> Row:
+    why = action.why(view)
+    ink = "faint" if why else "text"
+    words = f"{action.help}  ({why})" if why else action.help
+    return fit(((f"  {left(keys_of(action), 13)}", "faint" if why else "accent"), (words, ink)), width)
+
+
+def _legend(width: int) -> list[Row]:
+    words = (
+        (
+            "work",
+            "GPU work is memory traffic or power over idle; a spinning collective has 100 % utilisation and no work",
+        ),
+        ("● ○ ✖", "lights: seen, not known, lost"),
+        ("◀", "suspect: the rank that seems to be behind"),
+        ("·", "in a sparkline: nobody looked (a gap); a low line is zero"),
+    )
+    return [
+        (("Signs", "title"),),
+        *(fit(((f"  {left(sign, 13)}", "accent"), (text, "text")), width) for sign, text in words),
+    ]

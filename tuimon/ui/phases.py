@@ -1,0 +1,150 @@
+"""The launch pane: phases with their state, duration, bar, ETA and what they usually take."""
+
+from __future__ import annotations
+
+from tuimon.launch.view import LaunchView, PhaseView
+from tuimon.ui.bars import meter
+from tuimon.ui.pane import Pane
+from tuimon.ui.rows import Row, clean, fit, left, right, width_of
+from tuimon.ui.words import about, age, duration
+
+MARKS = {
+    "done": ("✔", "good"), "running": ("▸", "accent"), "missing": ("✖", "bad"), "failed": ("✖", "bad"),
+    "expected": ("·", "faint"),
+}  # fmt: skip
+
+
+class Launch(Pane):
+    """What happened, and what should have."""
+
+    TITLE = "Launch"
+
+    def slice(self, view: LaunchView) -> object:
+        ticks = int(view.now) if any(p.state in {"running", "missing"} for p in view.phases) else None
+        return (
+            view.phases,
+            view.usual_launches,
+            view.verdict.since,
+            view.verdict.state,
+            ticks,
+            view.server,
+            view.episodes,
+        )
+
+    def aside(self, view: LaunchView) -> str:
+        if view.usual_launches:
+            return f"usual: {view.usual_launches} launches here" if self.size.width >= 50 else ""
+        return ""
+
+    def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
+        return rows(view, width, height)
+
+
+def rows(view: LaunchView, width: int, height: int) -> list[Row]:
+    """The timeline; squeezed to the height by joining what is to come and dropping what was done first."""
+    if not view.phases:
+        words = "no launch yet" if view.server is None else "no phase seen in the log yet"
+        return [((words, "dim"),)]
+    full = [row for phase in view.phases for row in _phase(view, phase, width, bar_below=True)]
+    if len(full) <= height:
+        return full
+    coming = [phase for phase in view.phases if phase.state == "expected"]
+    seen = [phase for phase in view.phases if phase.state != "expected"]
+    lines = [_phase(view, phase, width, bar_below=False)[0] for phase in seen]
+    tail = _coming(coming, width)
+    while len(lines) + len(tail) > max(1, height):
+        done = next((i for i, phase in enumerate(seen) if phase.state == "done"), None)
+        if done is None or len(lines) == 1:
+            break
+        del lines[done], seen[done]
+    return [*lines, *tail][: max(1, height)] if height < 3 else [*lines, *tail]
+
+
+def _coming(phases: list[PhaseView], width: int) -> list[Row]:
+    spans: list[tuple[str, str]] = []
+    for phase in phases:
+        piece = f"{' ' if spans else ''}· {clean(phase.name)}"
+        if width_of(tuple(spans)) + len(piece) > width:
+            break
+        spans.append((piece, "faint"))
+    return [tuple(spans)] if spans else []
+
+
+def _phase(view: LaunchView, phase: PhaseView, width: int, *, bar_below: bool) -> list[Row]:
+    mark, ink = MARKS[phase.state]
+    name = clean(f"{phase.name} {phase.rank}" if phase.rank else phase.name)
+    tail_width = 13 if width >= 48 else 0
+    time_width = 10
+    room = width - 2 - time_width - tail_width
+    name_width = min(max(14, room - 12), 26)
+    middle_width = max(0, room - name_width)
+    text = (
+        "faint"
+        if phase.state == "expected"
+        else "bad"
+        if ink == "bad"
+        else "strong"
+        if phase.state == "running"
+        else "text"
+    )
+    line: list[tuple[str, str]] = [(f"{mark} ", ink), (left(name, name_width), text)]
+    line += _middle(phase, middle_width, inline_bar=not bar_below)
+    line.append((right(_seconds(view, phase), time_width), text if phase.state != "done" else "dim"))
+    if tail_width:
+        line.append((left(f"   {_tail(phase)}", tail_width), _tail_ink(phase)))
+    result = [fit(tuple(line), width)]
+    if bar_below and phase.state == "running" and phase.total:
+        result.append(_progress(phase, width))
+    elif bar_below and phase.note and phase.state in {"missing", "failed", "running"}:
+        result.append(fit(((f"  {clean(phase.note)}", "bad" if ink == "bad" else "dim"),), width))
+    return result
+
+
+def _middle(phase: PhaseView, width: int, *, inline_bar: bool) -> Row:
+    if width < 4:
+        return ((" " * width, "text"),)
+    if phase.state == "missing":
+        return ((left("not seen", width), "bad"),)
+    if phase.total and phase.state == "running" and inline_bar and width >= 8:
+        return (*meter((phase.count or 0) / phase.total, width - 1), (" ", "text"))
+    if phase.total:
+        return ((left(f"{_number(phase.count)}/{_number(phase.total)}", width), "dim"),)
+    return ((" " * width, "text"),)
+
+
+def _number(value: float | None) -> str:
+    return "?" if value is None else f"{value:.0f}" if value == int(value) or value >= 100 else f"{value:.1f}"
+
+
+def _seconds(view: LaunchView, phase: PhaseView) -> str:
+    if phase.state == "running" and phase.start is not None:
+        return age(view.now - phase.start)
+    if phase.state == "missing":
+        since = phase.start if phase.start is not None else view.verdict.since
+        return age(view.now - since)
+    return duration(phase.seconds) if phase.seconds is not None else ""
+
+
+def _tail(phase: PhaseView) -> str:
+    if phase.state == "running" and phase.eta is not None:
+        return f"ETA {about(phase.eta)}"
+    return f"usual {about(phase.usual)}" if phase.usual is not None and phase.state != "expected" else ""
+
+
+def _tail_ink(phase: PhaseView) -> str:
+    late = phase.usual and phase.seconds and phase.seconds > 2 * phase.usual
+    return "warn" if late else "dim"
+
+
+def _progress(phase: PhaseView, width: int) -> Row:
+    total = phase.total or 1
+    share = (phase.count or 0) / total
+    words = f" {_number(phase.count)}/{_number(phase.total)} {share:4.0%}".replace("%", " %")
+    if phase.rate:
+        words += f" · {_rate(phase.rate)}"
+    room = max(10, width - 4 - len(words))
+    return fit((("  ", "text"), *meter(share, room), (words, "dim")), width)
+
+
+def _rate(rate: float) -> str:
+    return f"{rate:.1f}/s" if rate >= 0.5 else f"{1 / rate:.0f} s each"

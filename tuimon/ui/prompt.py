@@ -1,0 +1,35 @@
+"""One line to type in, over the footer; Enter takes it, Esc leaves it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from textual import events
+from textual.widgets import Input
+
+
+class Prompt(Input):
+    """Asks for a search."""
+
+    def __init__(self, sign: str, take: Callable[[str], None]) -> None:
+        super().__init__(placeholder=f"{sign} search the log, Enter goes, Esc leaves", id="prompt", compact=True)
+        self._take = take
+
+    def on_mount(self) -> None:
+        self.cursor_blink = False  # a blinking cursor is two frames a second
+        self.focus()
+
+    async def on_input_submitted(self, event: Input.Submitted) -> None:
+        event.stop()
+        await self._leave()
+        self._take(event.value)
+
+    async def on_key(self, event: events.Key) -> None:
+        if event.key == "escape":
+            event.stop()
+            event.prevent_default()
+            await self._leave()
+
+    async def _leave(self) -> None:
+        self.screen.query_one("#log").focus(scroll_visible=False)
+        await self.remove()

@@ -1,0 +1,58 @@
+"""Screens beside the board: a header, scrollable rows, the footer."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from textual.app import ComposeResult
+from textual.screen import Screen
+
+from tuimon.launch.view import LaunchView
+from tuimon.ui.footer import Footer
+from tuimon.ui.pane import Painted, Pane
+from tuimon.ui.rows import Row
+
+
+class Sheet(Pane):
+    """The rows of such a screen, in a frame."""
+
+    def __init__(self, title: str) -> None:
+        super().__init__(id="sheet")
+        self.words = title
+
+    def title(self, view: LaunchView | None, width: int) -> str:  # noqa: ARG002  the same at every width
+        return self.words
+
+    def slice(self, view: LaunchView) -> object:
+        screen = self.screen
+        assert isinstance(screen, SheetScreen)  # noqa: S101  a sheet lives nowhere else
+        return screen.slice(view)
+
+    def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
+        screen = self.screen
+        assert isinstance(screen, SheetScreen)  # noqa: S101  a sheet lives nowhere else
+        return screen.rows(view, width, height)
+
+
+class SheetScreen(Screen[None], inherit_bindings=False):
+    """A screen that shows rows made from the view."""
+
+    TITLE: ClassVar[str] = ""
+    AUTO_FOCUS = "#sheet"
+
+    def compose(self) -> ComposeResult:
+        yield Sheet(self.TITLE)
+        yield Footer(id="footer")
+
+    def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:
+        """What is shown."""
+        raise NotImplementedError
+
+    def slice(self, view: LaunchView) -> object:
+        """What `rows` depends on."""
+        raise NotImplementedError
+
+    def show(self, view: LaunchView) -> None:
+        """Take a new view."""
+        for part in self.query(Painted):
+            part.show(view)

@@ -1,0 +1,55 @@
+"""Signs of life, each with its own age: the evidence of every verdict."""
+
+from __future__ import annotations
+
+from tuimon.launch.view import LaunchView, SignView
+from tuimon.ui.pane import Pane
+from tuimon.ui.rows import Row, clean, fit, left, right
+from tuimon.ui.words import age
+
+FIRST = ("log", "GPU work", "host work", "answers", "disk reads", "compilers", "GPU memory", "stacks")
+"""Which signs stay when there is no room for all."""
+
+
+class Signs(Pane):
+    """When each sign was last seen."""
+
+    TITLE = "Signs of life"
+
+    def slice(self, view: LaunchView) -> object:
+        return view.signs, int(view.now)
+
+    def aside(self, view: LaunchView) -> str:  # noqa: ARG002  the same for every view
+        return "last seen"
+
+    def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
+        if not view.signs:
+            return [(("none yet: nothing has been looked at", "dim"),)]
+        return [row(sign, view.now, width) for sign in chosen(view.signs, height)]
+
+
+def chosen(signs: tuple[SignView, ...], height: int) -> tuple[SignView, ...]:
+    """At most `height` signs in their own order, the telling ones first to stay."""
+    if len(signs) <= height:
+        return signs
+    rank = {name: place for place, name in enumerate(FIRST)}
+    kept = sorted(signs, key=lambda sign: (not sign.visible, rank.get(sign.name, len(rank))))[: max(1, height)]
+    return tuple(sign for sign in signs if sign in kept)
+
+
+def row(sign: SignView, now: float, width: int) -> Row:
+    """`● GPU work      4 m 12 s ago   0 % everywhere`."""
+    name = left(clean(sign.name), 13)
+    if not sign.visible:
+        return fit((("– ", "faint"), (name, "faint"), (f"{'cannot be seen':>15}  {clean(sign.text)}", "faint")), width)
+    mark = ("● ", "good") if sign.alive else ("○ ", "dim")
+    wide = width >= 46
+    when = "now" if sign.alive and sign.last is not None and now - sign.last < 1.5 else _when(sign, now, wide=wide)
+    ink = "good" if sign.alive else "dim" if sign.last is None else "text"
+    return fit((mark, (name, "text"), (right(when, 15 if wide else 9), ink), (f"  {clean(sign.text)}", "dim")), width)
+
+
+def _when(sign: SignView, now: float, *, wide: bool) -> str:
+    if sign.last is None:
+        return "never"
+    return f"{age(now - sign.last)} ago" if wide else age(now - sign.last)
