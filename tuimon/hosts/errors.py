@@ -27,3 +27,15 @@ class CommandTimedOut(HostError):
 
 class TransferFailed(HostError):
     """A file could not be put on the host."""
+
+
+class BadAddress(HostError):
+    """What the user wrote is no host."""
+
+
+class BadSshConfig(HostError):
+    """The user's ssh configuration, or a key that it names, cannot be used; the user must act."""
+
+
+class ChannelRefused(HostError):
+    """The link is up, but the host opens no further session on it (MaxSessions, a restricted account)."""

@@ -28,6 +28,8 @@ class LogPiece(Struct, frozen=True):
     text: bytes = b""
     skipped: int = 0
     reason: str = ""
+    inode: int | None = None
+    """The file that these bytes are from; None where unknown."""
 
 
 class Channel(Protocol):
@@ -60,6 +62,9 @@ class Host(Protocol):
     def detail(self) -> str:
         """How it is reached, in words; empty before `connect`."""
 
+    python: str
+    """The interpreter that runs our programs there; "python3" until a better one is found."""
+
     async def connect(self) -> None:
         """Open the link. Raises HostUnreachable, HostKeyUnknown or AccessDenied."""
 
@@ -74,8 +79,11 @@ class Host(Protocol):
     async def start(self, argv: Sequence[str]) -> Channel:
         """Start a long-running program that ends when its stdin ends."""
 
-    def follow(self, path: str, offset: int) -> AsyncIterator[LogPiece]:
-        """The bytes of a file from `offset` on, for ever; offset -1 = head and tail of what is there, then on."""
+    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+        """The bytes of a file from `offset` on, for ever; offset -1 = head and tail of what is there, then on.
+
+        inode: the file that `offset` belongs to; where another lies there now, it was rotated meanwhile.
+        """
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the host, atomically. Raises TransferFailed."""

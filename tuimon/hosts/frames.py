@@ -1,0 +1,84 @@
+"""The tail program on a host, and the frames it writes: a JSON header line, then exactly `length` raw bytes."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+from typing import Literal, Protocol
+
+import msgspec
+from msgspec import Struct
+
+from tuimon.hosts.errors import HostError
+from tuimon.hosts.host import Channel, LogPiece
+from tuimon.probe import send
+
+_LONGEST_HEADER = 16384  # a header carries a reason, never a line of the log
+
+
+class _Header(Struct, frozen=True):
+    kind: Literal["text", "rotated", "truncated", "skipped", "missing", "denied"]
+    offset: int
+    length: int = 0
+    skipped: int = 0
+    reason: str = ""
+    inode: int | None = None
+
+
+class Frames:
+    """Takes the stream apart; text is passed on as it comes, so a frame of any length needs no memory."""
+
+    def __init__(self) -> None:
+        self._pending = b""
+        self._offset = 0
+        self._left = 0
+        self._inode: int | None = None
+
+    def feed(self, piece: bytes) -> Iterator[LogPiece]:
+        """The pieces that are complete now."""
+        self._pending += piece
+        while self._pending:
+            if self._left:
+                text, self._pending = self._pending[: self._left], self._pending[self._left :]
+                yield LogPiece("text", self._offset, text, inode=self._inode)
+                self._offset += len(text)
+                self._left -= len(text)
+                continue
+            line, newline, rest = self._pending.partition(b"\n")
+            if not newline:
+                # What a login shell prints at its start, or a liar; either way no header.
+                self._pending = b"" if len(line) > _LONGEST_HEADER else line
+                return
+            self._pending = rest
+            yield from self._header(line)
+
+    def _header(self, line: bytes) -> Iterator[LogPiece]:
+        try:
+            header = msgspec.json.decode(line, type=_Header)
+        except (msgspec.MsgspecError, UnicodeDecodeError):
+            return
+        if header.kind == "text":
+            self._offset, self._left, self._inode = header.offset, max(header.length, 0), header.inode
+        else:
+            yield LogPiece(header.kind, header.offset, skipped=header.skipped, reason=header.reason, inode=header.inode)
+
+
+class _Starter(Protocol):
+    python: str
+
+    async def start(self, argv: list[str]) -> Channel: ...
+
+
+async def follow(host: _Starter, path: str, offset: int, inode: int | None) -> AsyncIterator[LogPiece]:
+    """Run the tail on `host`; ends only by an error: HostUnreachable, or HostError when the tail itself ended."""
+    channel = await host.start(send.tail_command(host.python))
+    try:
+        channel.write(send.tail_payload(path, offset, inode))
+        frames = Frames()
+        while piece := await channel.read():
+            for one in frames.feed(piece):
+                yield one
+        exit_status = await channel.wait()
+        said = channel.errors().strip().splitlines()
+        raise HostError(f"The tail of {path} ended (exit {exit_status}): {said[-1] if said else 'without a word'}")
+    finally:
+        channel.end_input()

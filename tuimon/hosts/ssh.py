@@ -1,0 +1,87 @@
+"""A machine over SSH. Thin: what needs asyncssh is in `wire.py` and `dial.py`, imported at the first connect.
+
+asyncssh takes 110–150 ms to import, and a monitor's first frame may not wait for that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Sequence
+from typing import TYPE_CHECKING
+
+from tuimon.hosts import address
+from tuimon.hosts.command import putting
+from tuimon.hosts.errors import HostError, HostUnreachable, TransferFailed
+from tuimon.hosts.frames import follow
+from tuimon.hosts.host import Channel, Completed, LogPiece
+
+if TYPE_CHECKING:
+    from tuimon.hosts.wire import Wire
+
+
+class SshHost:
+    """A host reached over SSH; `given` goes to asyncssh before what the user's ssh config says."""
+
+    def __init__(self, name: str, at: address.Address | None = None, **given: object) -> None:
+        self._name = name
+        self._address = at or address.parse(name)
+        self._given = given
+        self._wire: Wire | None = None
+        self.python = "python3"
+        """The interpreter for our programs there."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self._name
+
+    @property
+    def detail(self) -> str:
+        """`root@10.1.2.3:22 via bastion`; empty before `connect`."""
+        return self._wire.line.detail if self._wire else ""
+
+    async def connect(self) -> None:
+        """Open the link. Raises HostUnreachable, HostKeyUnknown, AccessDenied, BadSshConfig."""
+        from tuimon.hosts.dial import dial  # noqa: PLC0415  imports asyncssh
+        from tuimon.hosts.wire import Wire  # noqa: PLC0415  as above
+
+        await self.close()
+        self._wire = Wire(self._name, await dial(self._address, self._name, self._given))
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20
+    ) -> Completed:
+        """Run a short command. Raises CommandTimedOut, HostUnreachable, ChannelRefused."""
+        return await self._up().run(argv, stdin, timeout, limit)
+
+    async def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program of ours that ends when its stdin ends. Raises HostUnreachable, ChannelRefused."""
+        return await self._up().start(argv)
+
+    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+        """The bytes of a file from `offset` on, for ever."""
+        return follow(self, path, offset, inode)
+
+    async def put(self, content: bytes, path: str, mode: int) -> None:
+        """Write a file on the host, atomically. Raises TransferFailed."""
+        try:
+            done = await self.run(putting(path, len(content), mode), stdin=content, timeout=60.0)
+        except HostError as error:
+            raise TransferFailed(f"{path} could not be written on {self._name}: {error}", error.advice) from error
+        if done.exit != 0:
+            said = done.stderr.decode("utf-8", "replace").strip()
+            raise TransferFailed(f"{path} could not be written on {self._name}: {said or 'it arrived incomplete'}")
+
+    async def lost(self) -> str:
+        """Wait until the link breaks; the reason in words."""
+        return await self._wire.lost() if self._wire else "not connected"
+
+    async def close(self) -> None:
+        """Close the link; at most a second per hop, also when nothing answers."""
+        wire, self._wire = self._wire, None
+        if wire is not None:
+            await wire.close()
+
+    def _up(self) -> Wire:
+        if self._wire is None:
+            raise HostUnreachable(f"{self._name} is not connected")
+        return self._wire

@@ -1,0 +1,112 @@
+"""What is known, for everybody: events go in on the collector's thread, views come out on any."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import Protocol
+
+import msgspec
+
+from tuimon.launch.events import AnyEvent, Finding, Sample, ServerFound, ServerGone
+from tuimon.launch.view import LaunchView
+from tuimon.watch.clock import Clock
+
+REBUILD_AFTER = 0.25
+"""A view is made at most four times a second: the screen draws no faster."""
+REBUILD_WITHIN = 1.0
+"""And at least once a second: ages count also when nothing happens."""
+
+
+class Believing(Protocol):
+    """What `tuimon.launch.state.Launch` does."""
+
+    def apply(self, event: AnyEvent) -> None:
+        """Take an event in."""
+
+    def snapshot(self, now: float) -> LaunchView:
+        """What is believed now."""
+
+
+class Board:
+    """Applies events to the launch, rebuilds its view, tells listeners. Errors of either end here, as findings."""
+
+    def __init__(self, launch: Believing, clock: Clock) -> None:
+        self.clock = clock
+        self.sample: Sample | None = None
+        """The last one."""
+        self.server: ServerFound | None = None
+        """The server that runs now."""
+        self._launch = launch
+        self._lock = threading.Lock()
+        self._news = threading.Condition()
+        self._changed = False
+        self._listeners: list[Callable[[AnyEvent], None]] = []
+        self._reported: set[str] = set()
+        self._view = launch.snapshot(clock.now())
+
+    @property
+    def view(self) -> LaunchView:
+        """The latest view."""
+        return self._view
+
+    def listen(self, listener: Callable[[AnyEvent], None]) -> None:
+        """Call `listener` with every event from now on, on the collector's thread."""
+        self._listeners.append(listener)
+
+    def post(self, event: AnyEvent) -> None:
+        """Stamp an event with our clock and take it in."""
+        event = msgspec.structs.replace(event, at=self.clock.now())
+        self._remember(event)
+        try:
+            with self._lock:
+                self._launch.apply(event)
+        except Exception as error:  # noqa: BLE001  whatever a host made us believe must not end the watching
+            self.trouble("judging", error)
+        self._changed = True
+        for listener in self._listeners:
+            try:
+                listener(event)
+            except Exception as error:  # noqa: BLE001  a full disk under the recorder must not end the watching
+                self.trouble("recording", error)
+
+    def trouble(self, where: str, error: BaseException) -> None:
+        """Say an error of our own, once."""
+        text = f"{where}: {type(error).__name__}: {error}"[:300]
+        if text in self._reported or len(self._reported) > 50:
+            return
+        self._reported.add(text)
+        self.post(
+            Finding(source="tuimon", kind="own_error", text=f"tuimon's own error while {text}", severity="warning")
+        )
+
+    def tick(self) -> None:
+        """Make a new view if it is time."""
+        now = self.clock.now()
+        since = now - self._view.now
+        if since < REBUILD_AFTER or (not self._changed and since < REBUILD_WITHIN):
+            return
+        self._changed = False
+        try:
+            with self._lock:
+                view = self._launch.snapshot(now)
+        except Exception as error:  # noqa: BLE001  as in post; ages go on counting
+            view = msgspec.structs.replace(self._view, now=now)
+            self.trouble("judging", error)
+        with self._news:
+            self._view = view
+            self._news.notify_all()
+
+    def wait_for(self, predicate: Callable[[LaunchView], bool], timeout: float) -> LaunchView:
+        """Block until a view satisfies `predicate`, or for `timeout` seconds; the latest view either way."""
+        with self._news:
+            self._news.wait_for(lambda: predicate(self._view), timeout)
+            return self._view
+
+    def _remember(self, event: AnyEvent) -> None:
+        if isinstance(event, Sample):
+            self.sample = event
+        elif isinstance(event, ServerFound):
+            self.server = event
+        elif isinstance(event, ServerGone) and self.server and self.server.pid == event.pid:
+            self.server = None

@@ -1,0 +1,85 @@
+"""The link: connect, work, lose it, connect again. Where the user must act, say so and do not press on."""
+
+from __future__ import annotations
+
+import asyncio
+
+from tuimon.config import Settings
+from tuimon.hosts.errors import HostError, HostUnreachable
+from tuimon.hosts.host import Host
+from tuimon.launch.events import Gap, Linked, Unlinked
+from tuimon.watch.board import Board
+from tuimon.watch.pauses import Backoff
+from tuimon.watch.session import Acting, Session
+from tuimon.watch.tailing import Place
+from tuimon.watch.tending import within
+
+REFUSED_AGAIN = 60.0
+"""Seconds: after a refusal (wrong key, unknown host) the user may have acted; one quiet try a minute sees it."""
+LASTED = 30.0
+"""Seconds: a link that held this long was a good one, and its loss begins a new backoff."""
+
+
+class Linking:
+    """Keeps the link up for as long as it runs."""
+
+    def __init__(self, host: Host, board: Board, settings: Settings, acting: Acting) -> None:
+        self._host = host
+        self._board = board
+        self._settings = settings
+        self._acting = acting
+        self._place = Place()
+        self._backoff = Backoff()
+        self._hurry = asyncio.Event()
+        self._lost: tuple[float, str] | None = None
+        self._refusal: str | None = None
+
+    def hurry(self) -> None:
+        """Do not wait for the next try."""
+        self._hurry.set()
+
+    async def run(self) -> None:
+        """Connect and collect, for ever."""
+        while True:
+            try:
+                await self._host.connect()
+            except HostUnreachable as error:
+                await self._down(error.sentence())
+            except HostError as error:
+                await self._refused(error.sentence())
+            else:
+                reason = await self._up()
+                await self._host.close()
+                await self._down(reason)
+
+    async def _up(self) -> str:
+        clock = self._board.clock
+        self._refusal = None
+        self._board.post(Linked(host=self._host.name, detail=self._host.detail))
+        if self._lost is not None:
+            since, reason = self._lost
+            self._board.post(Gap(of="link", since=since, reason=reason))
+        began = clock.now()
+        reason = await Session(self._host, self._board, self._settings, self._place, self._acting).run()
+        if clock.now() - began > LASTED:
+            self._backoff.reset()
+        self._lost = (clock.now(), reason)
+        return reason
+
+    async def _down(self, reason: str) -> None:
+        pause = self._backoff.next()
+        self._board.post(Unlinked(reason=reason, next_try=self._board.clock.now() + pause))
+        await self._pause(pause)
+
+    async def _refused(self, reason: str) -> None:
+        if reason != self._refusal:
+            self._refusal = reason
+            self._board.post(Unlinked(reason=reason, refused=True))
+        await self._pause(REFUSED_AGAIN)
+
+    async def _pause(self, seconds: float) -> None:
+        self._hurry.clear()
+        try:
+            await within(self._board.clock, seconds, self._hurry.wait())
+        except TimeoutError:
+            return

@@ -1,0 +1,143 @@
+"""LiveWatch: a host being watched, on a thread and an event loop of its own.
+
+A terminal that stops reading stops the screen's loop (9 heartbeats of 60 measured): the watching may not live there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from collections.abc import Callable
+from functools import partial
+
+from tuimon.config import Settings
+from tuimon.hosts import pick
+from tuimon.hosts.host import Host
+from tuimon.launch.events import AnyEvent, Gap
+from tuimon.launch.view import LaunchView
+from tuimon.watch.actions import Actions
+from tuimon.watch.board import Believing, Board
+from tuimon.watch.clock import Clock
+from tuimon.watch.linking import Linking
+from tuimon.watch.loop import new_loop
+from tuimon.watch.tending import end, tend
+from tuimon.watch.watching import Action
+
+TICK = 0.25
+"""Seconds between looks whether a new view is due."""
+STOPPED = 5.0
+"""Ticks further apart mean that tuimon itself stood still (a suspended laptop, SIGSTOP)."""
+_STOP_WITHIN = 3.0
+
+
+class LiveWatch:
+    """Watches one host. Raises HostError where `host` is no host."""
+
+    def __init__(
+        self, host: Host | str, settings: Settings, *, clock: Clock | None = None, launch: Believing | None = None
+    ) -> None:
+        self._host = pick.host(host) if isinstance(host, str) else host
+        self._settings = settings
+        self._board = Board(launch or _launch(self._host.name, settings), clock or Clock())
+        self._actions: Actions | None = None
+        self._linking: Linking | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._stop: asyncio.Event | None = None
+        self._thread = threading.Thread(target=self._main, name="tuimon-watch", daemon=True)
+
+    def start(self) -> None:
+        """Begin; returns before anything is connected."""
+        self._loop = new_loop(self._board.trouble)
+        self._stop = asyncio.Event()
+        self._actions = Actions(self._board, self._settings)
+        self._linking = Linking(self._host, self._board, self._settings, self._actions)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End the collector and close the link; waits at most 3 s."""
+        if self._loop is not None and self._stop is not None and self._thread.is_alive():
+            self._call(self._stop.set)
+            self._thread.join(_STOP_WITHIN)
+
+    @property
+    def view(self) -> LaunchView:
+        """The latest snapshot."""
+        return self._board.view
+
+    @property
+    def busy(self) -> Action | None:
+        """The action that is running now."""
+        return self._actions.busy if self._actions else None
+
+    def ask(self, action: Action) -> None:
+        """Ask for an action; while the link is down it also means: try again now."""
+        if self._actions is not None:
+            self._call(partial(self._actions.ask, action))
+            self.retry()
+
+    def retry(self) -> None:
+        """Try to connect now, also where the host refused us."""
+        if self._linking is not None:
+            self._call(self._linking.hurry)
+
+    def on_event(self, listener: Callable[[AnyEvent], None]) -> None:
+        """Call `listener` with every event, on the collector's thread; its errors are contained."""
+        self._board.listen(listener)
+
+    def wait_for(self, predicate: Callable[[LaunchView], bool], timeout: float) -> LaunchView:
+        """Block until a view satisfies `predicate`, at most `timeout` seconds; the latest view either way."""
+        return self._board.wait_for(predicate, timeout)
+
+    def _call(self, function: Callable[[], object]) -> None:
+        if self._loop is not None and not self._loop.is_closed():
+            try:
+                self._loop.call_soon_threadsafe(function)
+            except RuntimeError:  # closed between the question and the call
+                return
+
+    def _main(self) -> None:
+        assert self._loop is not None  # noqa: S101  start() made it
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_until_complete(self._watch())
+        except Exception as error:  # noqa: BLE001  the last resort of the thread
+            self._board.trouble("watching", error)
+        finally:
+            # Not shutdown_default_executor: it would wait for a name server that does not answer.
+            self._loop.close()
+
+    async def _watch(self) -> None:
+        assert self._stop is not None  # noqa: S101  start() made them
+        assert self._linking is not None  # noqa: S101
+        work = {
+            asyncio.create_task(tend("view", self._ticking, self._board)),
+            asyncio.create_task(tend("link", self._linking.run, self._board)),
+        }
+        try:
+            await self._stop.wait()
+        finally:
+            await end(work, 1.0)
+            try:
+                async with asyncio.timeout(1.5):
+                    await self._host.close()
+            except TimeoutError:
+                pass
+            finally:
+                await end(asyncio.all_tasks() - {asyncio.current_task()}, 0.2)
+
+    async def _ticking(self) -> None:
+        clock = self._board.clock
+        last = clock.now()
+        while True:
+            await clock.sleep(TICK)
+            now = clock.now()
+            if now - last > STOPPED:
+                self._board.post(Gap(of="tuimon", since=last, reason=f"tuimon stood still for {now - last:.0f} s"))
+            last = now
+            self._board.tick()
+
+
+def _launch(host: str, settings: Settings) -> Believing:
+    from tuimon.launch.state import Launch  # noqa: PLC0415  tests bring their own
+
+    return Launch(host, settings.patience)

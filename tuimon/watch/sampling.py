@@ -1,0 +1,159 @@
+"""The probe on the host: start it, take in what it says, start it again when it falls silent or ends."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+
+import msgspec
+
+from tuimon.config import Settings
+from tuimon.hosts.host import Channel, Host
+from tuimon.launch.events import Finding, Gap
+from tuimon.launch.view import RED, LaunchView
+from tuimon.probe import send
+from tuimon.watch.announced import Announced
+from tuimon.watch.board import Board
+from tuimon.watch.lines import Lines, Reported
+from tuimon.watch.pauses import Backoff
+from tuimon.watch.python import find_python
+from tuimon.watch.tending import within
+
+SILENT = 15.0
+"""Seconds without a line after which the probe is started anew; it speaks each second."""
+STILL_SILENT = 60.0
+"""The same when the last start did not help."""
+
+
+class Sampling:
+    """Runs the probe for as long as the link is up."""
+
+    def __init__(self, host: Host, board: Board, settings: Settings, heard: Callable[[Reported], None]) -> None:
+        self._host = Announced(host, "sample GPUs, processes and health", board.post, board.clock)
+        self._nvml: bytes | None = getattr(host, "probe_nvml", None)
+        self._within: int | None = getattr(host, "probe_within", None)
+        self._board = board
+        self._settings = settings
+        self._heard = heard
+        self._channel: Channel | None = None
+        self._told: dict[str, bool] = {}
+        self._helpless = False
+        self._reported: set[str] = set()
+
+    async def run(self) -> None:
+        """Run it again and again; never returns. Raises HostUnreachable, ChannelRefused."""
+        backoff = Backoff()
+        while True:
+            began = self._board.clock.now()
+            await self._once()
+            if self._board.clock.now() - began > 60:
+                backoff.reset()
+            await self._board.clock.sleep(backoff.next())
+
+    def look(self, view: LaunchView) -> None:
+        """Tell the probe what this state needs: PCIe costs 20 ms a call, /metrics a request."""
+        state = view.verdict.state
+        self._tell("quiet", {"on": state == "quiet" or state in RED})
+        self._tell("serving", {"metrics": state in {"ready", "serving", "failing"}})
+
+    def _tell(self, what: str, how: dict[str, bool]) -> None:
+        (value,) = how.values()
+        # Off is how the probe begins.
+        if self._channel is None or self._told.get(what, False) == value:
+            return
+        self._told[what] = value
+        self._channel.write(msgspec.json.encode({"do": what, **how}) + b"\n")
+
+    async def _once(self) -> None:
+        channel = await self._host.start(send.command(self._host.python))
+        lines = Lines()
+        try:
+            channel.write(send.payload(self._options(), self._nvml))
+            self._told = {}
+            self._channel = channel
+            spoke = await self._listen(channel, lines)
+        finally:
+            self._channel = None
+            channel.end_input()
+        if spoke is not None:
+            self._gap("the probe fell silent")
+            if self._helpless and not spoke:
+                self._find(
+                    "probe_silent", f"The probe on {self._host.name} says nothing", "Is /proc or the machine hanging?"
+                )
+            self._helpless = not spoke
+            return
+        await self._ended(channel)
+
+    async def _listen(self, channel: Channel, lines: Lines) -> bool | None:
+        """Take in its lines until it ends (None) or falls silent (whether it spoke at all)."""
+        spoke = False
+        while True:
+            patience = STILL_SILENT if self._helpless and not spoke else SILENT
+            try:
+                piece = await within(self._board.clock, patience, channel.read())
+            except TimeoutError:
+                return spoke
+            if not piece:
+                return None
+            spoke = True
+            for event in lines.feed(piece):
+                self._helpless = False
+                self._heard(event)
+            if lines.garbage:
+                self._find(
+                    "probe_garbage",
+                    f"The probe on {self._host.name} sent lines that make no sense, first: {lines.example}",
+                    "A login shell that prints at its start does this too; it does no harm",
+                )
+
+    async def _ended(self, channel: Channel) -> None:
+        status = await within(self._board.clock, 2.0, channel.wait())
+        self._gap("the probe ended")
+        said = channel.errors().strip().splitlines()
+        if status in {126, 127} or (said and "not found" in said[-1]):
+            await self._find_python()
+            return
+        last = "".join(letter for letter in said[-1] if letter.isprintable())[:300] if said else "without a word"
+        self._find(
+            "probe_ended", f"The probe on {self._host.name} ended (exit {status}): {last}", "It is started again"
+        )
+
+    async def _find_python(self) -> None:
+        found = await find_python(self._host)
+        if found is None:
+            self._find(
+                "no_python",
+                f"No python3 was found on {self._host.name}: GPUs, processes, health and the log cannot be seen",
+                "Install Python 3.6 or later there, or put it on the PATH of non-interactive logins",
+            )
+            await self._board.clock.sleep(STILL_SILENT)
+        else:
+            self._host.python = found
+
+    def _gap(self, reason: str) -> None:
+        if self._board.sample is not None:
+            self._board.post(Gap(of="samples", since=self._board.sample.at, reason=reason))
+
+    def _find(self, kind: str, text: str, fix: str) -> None:
+        if text not in self._reported and len(self._reported) < 20:
+            self._reported.add(text)
+            self._board.post(Finding(source="probe", kind=kind, text=text, severity="warning", fix=fix))
+
+    def _options(self) -> send.ProbeOptions:
+        settings = self._settings
+        key = None
+        if settings.api_key_env:
+            key = os.environ.get(settings.api_key_env)
+            if key is None:
+                text = f"The variable {settings.api_key_env} (api_key_env) is not set here"
+                self._find("no_api_key", text, f"export {settings.api_key_env}=… before starting tuimon")
+        return send.ProbeOptions(
+            interval=settings.interval,
+            pid=settings.pid,
+            port=settings.port,
+            log=settings.log,
+            engine=settings.engine,
+            api_key=key,
+            within=self._within,
+        )

@@ -1,0 +1,65 @@
+"""What is done while the link is up: probe, log, looks at the stacks."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Protocol
+
+from tuimon.config import Settings
+from tuimon.hosts.host import Host
+from tuimon.launch.events import ServerFound, ServerGone
+from tuimon.watch.board import Board
+from tuimon.watch.lines import Reported
+from tuimon.watch.sampling import Sampling
+from tuimon.watch.tailing import Place, Tailing
+from tuimon.watch.tending import end, tend
+
+BEAT = 0.5
+"""Seconds between looks at what the view calls for."""
+
+
+class Acting(Protocol):
+    """Whoever carries out actions."""
+
+    def look(self) -> None:
+        """See whether the view calls for one."""
+
+    async def run(self, host: Host) -> None:
+        """Carry out what is asked for; never returns."""
+
+
+class Session:
+    """One stretch of a link being up."""
+
+    def __init__(self, host: Host, board: Board, settings: Settings, place: Place, acting: Acting) -> None:
+        self._host = host
+        self._board = board
+        self._acting = acting
+        self._tailing = Tailing(host, board, place, settings.log)
+        self._sampling = Sampling(host, board, settings, self._heard)
+
+    async def run(self) -> str:
+        """Collect until the link breaks; the reason in words."""
+        work = {
+            asyncio.create_task(tend("probe", self._sampling.run, self._board)),
+            asyncio.create_task(tend("actions", lambda: self._acting.run(self._host), self._board)),
+            asyncio.create_task(tend("watching", self._beat, self._board)),
+        }
+        try:
+            return await self._host.lost()
+        finally:
+            await end(work, 0.5)
+            await self._tailing.stop()
+
+    async def _beat(self) -> None:
+        while True:
+            self._sampling.look(self._board.view)
+            self._acting.look()
+            await self._board.clock.sleep(BEAT)
+
+    def _heard(self, event: Reported) -> None:
+        self._board.post(event)
+        if isinstance(event, ServerFound):
+            self._tailing.found(event)
+        elif isinstance(event, ServerGone):
+            self._tailing.gone(event)

@@ -1,0 +1,110 @@
+"""The log: where it is, how far it was read, where a launch begins in it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator
+from typing import cast
+
+from msgspec import Struct
+
+from tuimon.hosts.host import Host, LogPiece
+from tuimon.launch.events import LogReset, LogText, LogUnreadable, ServerFound, ServerGone
+from tuimon.watch.announced import Announced
+from tuimon.watch.board import Board
+from tuimon.watch.tending import end, tend
+
+_RESTART = 10.0
+"""Seconds: a log emptied so shortly before its server was seen to be gone was emptied by the next launch (`> log`)."""
+
+
+class Place(Struct):
+    """What outlives a broken link."""
+
+    path: str | None = None
+    offset: int = -1
+    """Where reading goes on; -1 = head and tail."""
+    inode: int | None = None
+    """The file that `offset` belongs to."""
+    ended: int | None = None
+    """Where the text of the latest launch ends; None while it runs."""
+    cut: float | None = None
+    """When the file was last seen truncated or replaced."""
+    pid: int | None = None
+    """The latest server."""
+
+
+class Tailing:
+    """Follows one log at a time, for as long as the link is up."""
+
+    def __init__(self, host: Host, board: Board, place: Place, fixed: str | None) -> None:
+        self._host = Announced(host, "follow the log", board.post, board.clock)
+        self._board = board
+        self._place = place
+        self._fixed = fixed
+        """Path that the user named, instead of the one found."""
+        self._task: asyncio.Task[None] | None = None
+        if fixed is not None:
+            place.path = fixed
+        self._restart()
+
+    def found(self, server: ServerFound) -> None:
+        """A server was found: follow its log; a new launch begins where the old one ended."""
+        place = self._place
+        path = self._fixed or server.log
+        launched_anew = place.pid is not None and server.pid != place.pid
+        place.pid = server.pid
+        if path is None:
+            return
+        if path != place.path:
+            place.path, place.offset, place.inode = path, -1, None
+        elif launched_anew:
+            place.offset = place.offset if place.ended is None else place.ended
+        elif self._task is not None:
+            return
+        if launched_anew:
+            place.ended = None
+            self._board.post(LogReset(why="relaunched", offset=max(place.offset, 0)))
+        self._restart()
+
+    def gone(self, server: ServerGone) -> None:
+        """A launch has ended: what is written from here on is the next one's."""
+        place = self._place
+        if server.pid == place.pid and not (place.cut and self._board.clock.now() - place.cut < _RESTART):
+            place.ended = max(place.offset, 0)
+
+    async def stop(self) -> None:
+        """Stop following."""
+        if self._task is not None:
+            await end({self._task}, 0.5)
+
+    def _restart(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._place.path is not None:
+            self._task = asyncio.create_task(tend("log", self._follow, self._board))
+
+    async def _follow(self) -> None:
+        place = self._place
+        if place.path is None:
+            return
+        # Closed here and now, not when the collector of garbage comes by: its end closes the channel.
+        pieces = cast("AsyncGenerator[LogPiece]", self._host.follow(place.path, place.offset, place.inode))
+        try:
+            async for piece in pieces:
+                self._take(piece)
+        finally:
+            await pieces.aclose()
+
+    def _take(self, piece: LogPiece) -> None:
+        place = self._place
+        if piece.kind == "text":
+            place.offset, place.inode = piece.offset + len(piece.text), piece.inode
+            self._board.post(LogText(offset=piece.offset, text=piece.text))
+        elif piece.kind == "missing" or piece.kind == "denied":  # noqa: PLR1714  mypy narrows only this form
+            self._board.post(LogUnreadable(path=place.path or "", reason=piece.reason or piece.kind))
+        else:
+            place.offset = piece.offset
+            if piece.kind != "skipped":
+                place.ended, place.inode, place.cut = 0, piece.inode, self._board.clock.now()
+            self._board.post(LogReset(why=piece.kind, offset=piece.offset, skipped=piece.skipped))
