@@ -1,0 +1,1 @@
+"""Where ranks wait for each other."""

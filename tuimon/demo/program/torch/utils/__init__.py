@@ -1,0 +1,1 @@
+"""Compilation of kernels when they are first needed."""
