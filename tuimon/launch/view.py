@@ -241,6 +241,20 @@ class Episode(Struct, frozen=True):
     suspects: tuple[Suspect, ...] = ()
 
 
+class EarlierLaunch(Struct, frozen=True):
+    """A launch that was followed by another one on the same host."""
+
+    launch: int
+    """1 for the first launch seen."""
+    pid: int
+    began: float
+    ended: float
+    ready_at: float | None
+    state: State
+    """The last verdict on it."""
+    headline: str
+
+
 class LogLine(Struct, frozen=True):
     """One line for display: clean text, no control characters, no secrets."""
 
@@ -314,3 +328,5 @@ class LaunchView(Struct, frozen=True):
     usual_launches: int = 0
     error: str | None = None
     """First error of the log in one line, with its advice."""
+    earlier: tuple[EarlierLaunch, ...] = ()
+    """Launches before this one, oldest first."""

@@ -1,0 +1,209 @@
+"""Signs of life on the host: disk, work of the kernel for us, compilers, network. CPU time alone is none of them.
+
+Thresholds lie between what was measured in hangs and in healthy launches, far from both; the figures stand beside them.
+Sums are over the whole tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from tuimon.launch.events import Process, Sample
+from tuimon.launch.rates import Rates, total
+from tuimon.launch.ranks import is_compiler
+from tuimon.launch.signs import Look, Sign, size
+
+READ = 64_000.0
+"""Bytes/s really fetched from storage. Hangs: 0. A slow disk gives 20 MB/s."""
+GROWTH = 400_000.0
+"""Bytes/s of resident memory. Hangs: ≤ 40 KB/s. Healthy launches: 1 MB/s and more."""
+MAJOR_FAULTS = 2.0
+"""Per second. Hangs: 0."""
+MINOR_FAULTS = 100.0
+"""Per second. Hangs: ≤ 10. Healthy: 1,700 and more, except in graph capture and GPU syncs (0), where the GPU decides."""
+ASKED = 100_000.0
+"""Bytes/s asked for by read(). Hangs: ≤ 4 KB/s (a rendezvous polls its store). Healthy: 1 MB/s and more."""
+SWITCHES = 5.0
+"""Voluntary context switches per second that make I/O an activity; alone they are nothing (a gloo wait makes 700)."""
+KERNEL = 0.02
+"""Cores of kernel time that make I/O an activity; alone it is nothing (a sched_yield spin is all kernel)."""
+COMPILING = 0.02
+"""Cores."""
+CHILDREN = 0.05
+"""Cores of waited-for children: compilers that lived for less than a sample."""
+RECEIVED = 1_000_000.0
+"""Bytes/s. Our own link brings a few KB/s; monitoring and NFS of a busy host bring more, hence the tree's own I/O too."""
+BUSY = 0.05
+"""Cores. Hung trees: ≤ 0.03 unless they spin."""
+
+
+class DiskReads(Sign):
+    """Bytes from storage, major faults, resident memory that grows. `rchar` is blind to mmap loading."""
+
+    name = "disk reads"
+
+    def see(self, look: Look) -> None:
+        """Read one sample."""
+        read, major, growth = (total(look.rates, field) for field in ("read", "major", "rss"))
+        if not look.rates:
+            _unread(self, look)
+            return
+        self.visible = any(value is not None for value in (read, major, growth))
+        grew = sum(max(0.0, rate.rss or 0.0) for rate in look.rates.values())
+        if (read or 0) >= READ or (major or 0) >= MAJOR_FAULTS or grew >= GROWTH:
+            self.seen(look.at)
+        if not self.visible:
+            self.hidden("no rights on the processes' counters")
+            return
+        parts = [f"read {size(read)}/s" if read is not None else "read bytes unknown"]
+        if growth is not None and abs(growth) >= 1000:
+            parts.append(f"memory {growth / 1e6:+.1f} MB/s")
+        self.text = ", ".join(parts)
+
+
+class HostWork(Sign):
+    """Minor faults; kernel time or context switches together with I/O."""
+
+    name = "host work"
+
+    def see(self, look: Look) -> None:
+        """Read one sample."""
+        if not look.rates:
+            _unread(self, look)
+            return
+        minor = total(look.rates, "minor")
+        asked = _io(look.rates)
+        if minor is None and asked is None:
+            self.hidden("neither faults nor I/O can be read")
+        else:
+            self.visible = True
+            if (minor or 0) >= MINOR_FAULTS or _active_io(look.rates):
+                self.seen(look.at)
+        cpu = total(look.rates, "cpu")
+        told = [] if cpu is None else [f"{100 * cpu:.1f} % CPU" if cpu < 0.1 else f"{100 * cpu:.0f} % CPU"]
+        told += [] if minor is None else [f"{minor:.0f} faults/s"]
+        told += [] if asked is None else [f"I/O {size(asked)}/s"]
+        if self.visible:
+            self.text = ", ".join(told + _waits(look.sample))
+
+
+class Compilers(Sign):
+    """Compilers anywhere in the tree that use CPU, start or end; also those that lived for less than a sample."""
+
+    name = "compilers"
+
+    def see(self, look: Look) -> None:
+        """Read one sample."""
+        processes = look.sample.processes
+        if processes is None:
+            self.hidden("processes cannot be seen")
+            return
+        self.visible = True
+        compilers = [process for process in processes if is_compiler(process) and process.state not in "ZX"]
+        known = {process.pid for process in (look.before.processes if look.before else None) or ()}
+        busy = [process for process in compilers if _busy(process, look, known)]
+        children = sum(
+            rate.children or 0.0 for rate in look.rates.values() if (rate.children or 0.0) >= CHILDREN / 2
+        )  # fmt: skip
+        if busy or children >= CHILDREN:
+            self.seen(look.at)
+        if busy:
+            names = sorted({process.name or "compile worker" for process in busy})
+            self.text = f"{', '.join(names[:3])} at work"
+        elif compilers:
+            self.text = f"{len(compilers)} there, idle"
+        elif children >= CHILDREN:
+            self.text = f"short-lived children used {100 * children:.0f} % CPU"
+        else:
+            self.text = "none"
+
+
+class Network(Sign):
+    """Bytes received in the tree's network namespace: a download.
+
+    The namespace is mostly the host's, and others receive too. So it counts only together with I/O of the tree itself, or,
+    where I/O cannot be read, together with CPU time.
+    """
+
+    name = "network"
+
+    def see(self, look: Look) -> None:
+        """Read one sample."""
+        now = look.sample.host.net_rx if look.sample.host else None
+        then = look.before.host.net_rx if look.before and look.before.host else None
+        if now is None:
+            self.hidden("received bytes cannot be read")
+            return
+        self.visible = True
+        if then is None or not look.seconds or now < then:
+            return
+        rate = (now - then) / look.seconds
+        self.text = f"{size(rate)}/s received on this host"
+        if rate >= RECEIVED and self._taken(look):
+            self.seen(look.at)
+
+    def _taken(self, look: Look) -> bool:
+        asked = _io(look.rates)
+        if asked is not None:
+            return asked >= ASKED
+        return (total(look.rates, "cpu") or 0.0) >= BUSY
+
+
+def _unread(sign: Sign, look: Look) -> None:
+    """No rates: the first sample, or processes that cannot be looked at."""
+    if look.sample.processes is None:
+        sign.hidden("processes cannot be seen")
+
+
+def _io(rates: Mapping[int, Rates]) -> float | None:
+    asked, written = total(rates, "rchar"), total(rates, "written")
+    if asked is None and written is None:
+        return None
+    return (asked or 0.0) + (written or 0.0)
+
+
+def _active_io(rates: Mapping[int, Rates]) -> bool:
+    """Some process moved data and, where that can be told, the kernel worked or slept for it."""
+    if (_io(rates) or 0.0) < ASKED:
+        return False
+    system, switches = total(rates, "system"), total(rates, "switches")
+    if system is None and switches is None:
+        return True
+    return (system or 0.0) >= KERNEL or (switches or 0.0) >= SWITCHES
+
+
+def _busy(process: Process, look: Look, known: set[int]) -> bool:
+    if process.pid not in known:
+        # It began since the last look: an act of its parent, even if this sample shows no CPU yet.
+        return look.before is not None and process.name is not None and "compile_worker" not in (process.title or "")
+    rate = look.rates.get(process.pid)
+    return rate is not None and (rate.cpu or 0.0) >= COMPILING
+
+
+def _waits(sample: Sample) -> list[str]:
+    """What most sleepers sleep in: `futex`."""
+    return [waits] if (waits := commonest_wait(sample.processes or ())) else []
+
+
+def commonest_wait(processes: Iterable[Process]) -> str | None:
+    """The kernel function that most main threads sleep in, in a word; None where none tells."""
+    counts: dict[str, int] = {}
+    for process in processes:
+        if process.state in "SD" and process.wchan and process.wchan != "0":
+            word = waits_in(process.wchan)
+            counts[word] = counts.get(word, 0) + 1
+    return max(counts, key=lambda word: counts[word]) if counts else None
+
+
+WAITS = (
+    ("futex", "futex"), ("poll", "poll"), ("epoll", "poll"), ("pipe", "pipe"), ("do_wait", "child"), ("nanosleep", "sleep"),
+    ("wait_woken", "socket"), ("sk_wait", "socket"), ("inet_", "socket"), ("folio_wait", "page from storage"),
+    ("wait_for_partner", "FIFO without a writer"), ("do_signal_stop", "stopped"), ("request_wait_answer", "FUSE"),
+    ("nfs", "NFS"), ("rpc_wait", "NFS"), ("uvm_", "NVIDIA driver"), ("os_acquire", "NVIDIA driver"), ("nv_", "NVIDIA driver"),
+    ("lock", "file lock"), ("percpu_rwsem", "frozen file system"),
+)  # fmt: skip
+
+
+def waits_in(wchan: str) -> str:
+    """A kernel wait in a word that a person knows."""
+    return next((word for part, word in WAITS if part in wchan), wchan)

@@ -1,0 +1,268 @@
+"""judge(launch, now): is this launch slow, or is it dead? If dead: since when, where, which rank, what to press."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec import Struct
+
+from tuimon.launch import advice, serving
+from tuimon.launch.deaths import Death, Halt
+from tuimon.launch.kinds import kind_of
+from tuimon.launch.patience import Limits, limits
+from tuimon.launch.ranks import in_short
+from tuimon.launch.suspects import suspects_of
+from tuimon.launch.view import Missing, State, Suspect, Verdict
+from tuimon.launch.waits import alarms, countdown
+
+if TYPE_CHECKING:
+    from tuimon.launch.run import Run
+    from tuimon.launch.state import Launch
+
+UNCERTAIN_DEATH = 2.0
+"""Seconds of silence after which an untitled child that vanished is what everybody waits for."""
+OUTLIVED = 20.0
+"""Seconds of further log life after a "fatal" line that prove that it was not."""
+
+
+class Reason(Struct, frozen=True):
+    """A state with its cause, before the evidence is added."""
+
+    state: State
+    since: float
+    headline: str
+    kind: str | None = None
+    certain: bool = False
+    suspects: tuple[Suspect, ...] = ()
+    wants_stacks: bool = False
+
+
+def judge(launch: Launch, now: float) -> Verdict:
+    """The judgement at `now`. The same events give the same verdict, live or replayed."""
+    run = launch.run
+    run.hear(now)
+    if launch.link.state != "up":
+        words = launch.link.reason or "not connected yet"
+        return Verdict(state="unreachable", since=launch.link.since, headline=f"no link: {words}")
+    if run.server is None:
+        return Verdict(state="waiting", since=launch.link.since, headline="waiting for a launch")
+    reason = _reason(run, now)
+    return Verdict(
+        state=reason.state,
+        since=reason.since,
+        headline=reason.headline,
+        kind=reason.kind,
+        phase=run.told.phase,
+        certain=reason.certain,
+        suspects=reason.suspects,
+        evidence=run.vitals.evidence(run.attention, now),
+        missing=_missing(run, reason.state),
+        unseen=run.vitals.unseen(),
+        advice=advice.advise(reason.kind, run),
+        alarms=alarms(run, now),
+        countdown=countdown(run, now),
+        wants_stacks=reason.wants_stacks,
+    )
+
+
+def _reason(run: Run, now: float) -> Reason:
+    """The first rule that applies: certain things before silence."""
+    return (
+        _ended(run)
+        or _fatal(run)
+        or _closing(run)
+        or _dead(run, now)
+        or _halted(run)
+        or (_after_ready(run, now) if run.ready_at is not None else _before_ready(run, now))
+    )
+
+
+def _ended(run: Run) -> Reason | None:
+    """Nothing of the server is left."""
+    if run.gone_at is None:
+        return None
+    told = run.told
+    if _is_fatal(run):
+        return _crash(run, run.gone_at)
+    if told.ended is not None or run.exit == 0 or (not told.serves and run.exit is None and not _killed(run)):
+        return Reason("finished", run.gone_at, "finished: it ended as asked", certain=True)
+    words = f"exit {run.exit}" if run.exit is not None else "without a word"
+    if told.error is not None:
+        words = told.error.text
+    when = "after ready" if run.ready_at is not None else f"in “{told.phase}”" if told.phase else "before it was ready"
+    kind = "out of memory" if any(death.oom for death in run.deaths.first_dead()) else "error" if told.error else "gone"
+    return Reason("crashed", run.gone_at, f"ended {when}: {words}", kind, certain=True, suspects=_culprits(run))
+
+
+def _killed(run: Run) -> bool:
+    return bool(run.deaths.first_dead()) and run.deaths.first_dead()[0].how == "zombie"
+
+
+def _is_fatal(run: Run) -> bool:
+    """A fatal line, unless the server became ready or went on for long after it."""
+    fatal = run.told.fatal
+    if fatal is None or (run.ready_at is not None and run.ready_at > fatal.at):
+        return False
+    last = run.told.last_life
+    alive = run.gone_at is None and not run.deaths.deaths()
+    return not (alive and last is not None and last - fatal.at > OUTLIVED)
+
+
+def _fatal(run: Run) -> Reason | None:
+    return _crash(run, run.told.fatal.at) if _is_fatal(run) and run.told.fatal is not None else None
+
+
+def _crash(run: Run, since: float) -> Reason:
+    error = run.told.error or run.told.fatal
+    assert error is not None
+    kind = "out of memory" if "memory" in error.kind else "error"
+    return Reason("crashed", since, error.text[:160], kind, certain=True, suspects=_culprits(run))
+
+
+def _culprits(run: Run) -> tuple[Suspect, ...]:
+    """Who died first; else whom the first error names."""
+    dead = run.deaths.first_dead()
+    if dead:
+        return tuple(_dead_suspect(death) for death in dead)
+    error = run.told.fatal or run.told.error
+    if error is None or (error.rank is None and error.pid is None):
+        return ()
+    pid = error.pid or next((process.pid for process in run.processes if process.rank == error.rank), None)
+    return (Suspect(error.rank, pid, "the first error is its"),)
+
+
+def _closing(run: Run) -> Reason | None:
+    """It was asked to end, and is on its way."""
+    ended = run.told.ended
+    return Reason("finished", ended, "ending, as asked", certain=True) if ended is not None else None
+
+
+def _dead(run: Run, now: float) -> Reason | None:
+    """A rank is a zombie or has vanished: the others wait for it for ever."""
+    dead = [death for death in run.deaths.deaths() if death.certain or _unmourned(run, death, now)]
+    if not dead:
+        return None
+    first = min(dead, key=lambda death: death.at)
+    kind = "out of memory" if any(death.oom for death in dead) else "rank killed"
+    names = in_short(death.rank or f"pid {death.pid}" for death in dead)
+    how = "was killed for want of memory" if first.oom else "is dead" if len(dead) == 1 else "are dead"
+    suspects = tuple(_dead_suspect(death) for death in dead)
+    if run.deaths.all_dead:
+        return Reason(
+            "crashed",
+            first.at,
+            f"{names} {how}, no rank is left",
+            kind,
+            certain=True,
+            suspects=_culprits(run) or suspects,
+        )
+    state: State = "failing" if run.ready_at is not None else "stalled"
+    return Reason(state, first.at, f"{names} {how}, the others wait for it", kind, certain=True, suspects=suspects)
+
+
+def _unmourned(run: Run, death: Death, now: float) -> bool:
+    """A child without a rank's title vanished, and nothing was alive since."""
+    return run.silence(now) >= UNCERTAIN_DEATH and run.silence_began() <= death.at + UNCERTAIN_DEATH
+
+
+def _dead_suspect(death: Death) -> Suspect:
+    reason = (
+        "killed by the kernel for want of memory"
+        if death.oom
+        else "dead (zombie)"
+        if death.how == "zombie"
+        else "its process is gone"
+    )
+    return Suspect(death.rank, death.pid, reason)
+
+
+def _halted(run: Run) -> Reason | None:
+    """Stopped by a signal, or frozen with its cgroup."""
+    halts = run.deaths.halts()
+    if not halts:
+        return None
+    frozen = [halt for halt in halts if halt.frozen]
+    chosen = frozen or list(halts)
+    names = in_short(_name(halt) for halt in chosen[:8])
+    words = "frozen with its cgroup" if frozen else "stopped (state T)"
+    since = min(halt.since for halt in chosen)
+    suspects = tuple(Suspect(halt.rank, halt.pid, f"is {words}") for halt in chosen[:8])
+    verb = "is" if len(chosen) == 1 else "are"
+    return Reason(
+        "frozen",
+        since,
+        f"{names} {verb} {words}",
+        "cgroup frozen" if frozen else "rank stopped",
+        certain=True,
+        suspects=suspects,
+    )
+
+
+def _name(halt: Halt) -> str:
+    return halt.rank or f"{halt.name or 'pid'} {halt.pid}"
+
+
+def _after_ready(run: Run, now: float) -> Reason:
+    trouble = serving.trouble(run, now)
+    ready = run.ready_at or now
+    if trouble is not None:
+        return Reason(
+            "failing", trouble.since, trouble.headline, trouble.kind, suspects=suspects_of(run), wants_stacks=True
+        )
+    if serving.is_serving(run, now):
+        running = run.running(now)
+        return Reason("serving", ready, f"serving, {running} running" if running else "serving")
+    suspicious = run.health.bad >= 1 or run.unread_since is not None
+    return Reason("ready", ready, "ready", wants_stacks=suspicious and run.silence(now) >= run.patience.quiet)
+
+
+def _before_ready(run: Run, now: float) -> Reason:
+    """Silence, weighed against what this launch may bear."""
+    bears = limits(run)
+    silence = run.silence(now)
+    if silence >= bears.stalled:
+        return _stalled(run, bears)
+    began = run.silence_began()
+    if silence >= bears.quiet:
+        return Reason("quiet", began, f"no sign of life{_where(run)}", wants_stacks=True)
+    log = run.vitals.log
+    freshest = run.vitals.freshest()
+    if log.readable and freshest is not None and run.attention.looked(log.last or run.began, now) >= bears.quiet:
+        words = f"the log is silent, alive: {freshest.name}, {freshest.text}"
+        if run.told.allowed_wait:
+            words = f"waits as it may: {run.told.allowed_wait}"
+        return Reason("quiet", log.last or run.began, words, "compiling" if freshest is run.vitals.compilers else None)
+    phase = run.told.phase
+    return Reason("starting", run.told.phase_since or run.began, phase if phase else "starting")
+
+
+def _stalled(run: Run, bears: Limits) -> Reason:
+    kind = kind_of(run)
+    words = "" if kind.words == "nothing alive" else f", {kind.words}"
+    headline = f"{_where(run).strip() or 'before any milestone'}: nothing alive{words}"
+    if run.vitals.stacks.unreadable:
+        headline += " (stacks cannot be read)"
+    if bears.why:
+        headline += f" ({bears.why})"
+    return Reason(
+        kind.state, run.silence_began(), headline, kind.name, suspects=suspects_of(run), wants_stacks=True
+    )  # fmt: skip
+
+
+def _where(run: Run) -> str:
+    phase = run.told.phase
+    if not phase:
+        return ""
+    return f" in “{phase}”" if run.told.phase_running else f" after “{phase}”"
+
+
+def _missing(run: Run, state: State) -> tuple[Missing, ...]:
+    """Overtaken milestones; in a stall also the one that comes next."""
+    missing = run.told.missing
+    if state not in {"stalled", "spinning", "frozen"} or run.ready_at is not None:
+        return missing
+    named = {entry.milestone for entry in missing}
+    coming = next((phase.name for phase in run.told.phases if phase.state == "expected"), None)
+    if coming is None or coming in named:
+        return missing
+    return (*missing, Missing(coming, "comes next, not seen"))

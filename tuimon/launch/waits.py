@@ -1,0 +1,65 @@
+"""What stands beside the state: alarms, and the server's own timers that will act by themselves."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tuimon.launch.run import Run
+
+USELESS_DRAFT = "useless_draft"
+PORT_TAKEN = "port_taken"
+GPU_STRANGERS = "gpu_strangers"
+NOT_REACHABLE = "not_reachable"
+UNREACHED = 10.0
+"""Seconds after the ready line for which a port may stay closed."""
+
+
+def alarms(run: Run, now: float) -> tuple[str, ...]:
+    """Alarms beside the state."""
+    found = []
+    if run.told.useless_draft:
+        found.append(USELESS_DRAFT)
+    if run.health.stranger is not None:
+        found.append(PORT_TAKEN)
+    if run.sample is not None and run.sample.strangers and run.ready_at is None:
+        found.append(GPU_STRANGERS)
+    if unreached(run, now):
+        found.append(NOT_REACHABLE)
+    found += [finding.kind for finding in run.findings if finding.severity == "fatal" and finding.kind not in found]
+    return tuple(found)
+
+
+def unreached(run: Run, now: float) -> bool:
+    """The log says ready, but no question of ours was ever answered."""
+    ready, health = run.told.ready, run.health
+    return ready is not None and health.answered_at is None and health.bad >= 2 and now - ready >= UNREACHED
+
+
+def alarm_words(run: Run, now: float) -> list[str]:
+    """The same in sentences, for the findings on the screen."""
+    words = []
+    if run.told.useless_draft:
+        words.append(
+            "the draft model is not working: acceptance length 1.0, its weights were probably never loaded (p checks them)"
+        )
+    if run.health.stranger is not None:
+        words.append(f"the port is answered by another process, pid {run.health.stranger}: this server will not get it")
+    if unreached(run, now):
+        words.append(
+            f"the log says ready, but {run.health.words()} from the host itself: look at the address it bound and at proxies"
+        )
+    if run.sample is not None and run.sample.strangers and run.ready_at is None:
+        held = ", ".join(f"{pid} ({title})" for pid, title in list(run.sample.strangers.items())[:4])
+        words.append(f"GPU memory is held by processes that are not this launch's: {held}")
+    return words
+
+
+def countdown(run: Run, now: float) -> str | None:
+    """The timer that acts next, with its remaining time."""
+    running = [timer for timer in run.told.timers if timer.started + timer.seconds > now]
+    if not running or run.gone_at is not None:
+        return None
+    timer = min(running, key=lambda timer: timer.started + timer.seconds)
+    left = timer.started + timer.seconds - now
+    return f"{timer.name} {timer.consequence} in {left:.0f} s"

@@ -1,0 +1,125 @@
+"""The same events as a poorer eye would see them: what a judge must bear without a false alarm."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from msgspec import structs
+
+from tuimon.launch.events import AnyEvent, Linked, LogReset, LogText, Process, Sample, ServerFound, Stacks, Unlinked
+
+Stream = Iterable[AnyEvent]
+LOST = 30.0
+SLOW = 5.0
+HOUR = 3600.0
+
+
+def without_gpus(stream: Stream) -> Iterator[AnyEvent]:
+    """NVML cannot be read."""
+    for event in stream:
+        yield structs.replace(event, gpus=None, gpu_note="NVML cannot be read") if isinstance(event, Sample) else event
+
+
+def without_io(stream: Stream) -> Iterator[AnyEvent]:
+    """No rights on /proc/PID/io (another user)."""
+    return _processes(stream, lambda p: structs.replace(p, read_bytes=None, rchar=None, write_bytes=None))
+
+
+def without_stacks(stream: Stream) -> Iterator[AnyEvent]:
+    """Stacks cannot be read."""
+    return (event for event in stream if not isinstance(event, Stacks))
+
+
+def stopped_as_sleeping(stream: Stream) -> Iterator[AnyEvent]:
+    """A stopped process shown asleep in a futex: what a deadlock looks like."""
+
+    def asleep(process: Process) -> Process:
+        return (
+            structs.replace(process, state="S", wchan="futex_do_wait", syscall=None)
+            if process.state == "T"
+            else process
+        )
+
+    return _processes(stream, asleep)
+
+
+def slow_sampling(stream: Stream) -> Iterator[AnyEvent]:
+    """One sample in 5 s."""
+    last: float | None = None
+    for event in stream:
+        if isinstance(event, Sample):
+            if last is not None and event.at - last < SLOW - 0.1:
+                continue
+            last = event.at
+        yield event
+
+
+def link_lost(stream: Stream) -> Iterator[AnyEvent]:
+    """The link is down for 30 s in the middle; the log is read on from where it was."""
+    known = list(stream)
+    middle = (known[0].at + known[-1].at) / 2
+    down, up = middle - LOST / 2, middle + LOST / 2
+    held = b""
+    offset = 0
+    lost = back = False
+    for event in known:
+        if event.at >= up and lost and not back:
+            back = True
+            yield Linked(at=up, host="trial")
+            if held:
+                yield LogReset(at=up, why="reconnected", offset=offset)
+                yield LogText(at=up, offset=offset, text=held)
+        if down <= event.at < up:
+            if not lost:
+                lost = True
+                yield Unlinked(at=down, reason="connection lost")
+            if isinstance(event, LogText):
+                offset = offset if held else event.offset
+                held += event.text
+            continue
+        yield event
+
+
+def clock_ahead(stream: Stream) -> Iterator[AnyEvent]:
+    """The host's clock jumps one hour ahead in the middle."""
+    return _clock(stream, HOUR)
+
+
+def clock_back(stream: Stream) -> Iterator[AnyEvent]:
+    """The host's clock jumps one hour back in the middle."""
+    return _clock(stream, -HOUR)
+
+
+def _clock(stream: Stream, jump: float) -> Iterator[AnyEvent]:
+    known = list(stream)
+    middle = (known[0].at + known[-1].at) / 2
+    size = -1
+    for event in known:
+        if event.at < middle or event.host_time is None or isinstance(event, ServerFound):
+            size = event.log.size if isinstance(event, Sample) and event.log else size
+            yield event
+            continue
+        moved = structs.replace(event, host_time=event.host_time + jump)
+        if isinstance(moved, Sample) and moved.log is not None and moved.log.size > size:
+            moved = structs.replace(moved, log=structs.replace(moved.log, mtime=moved.log.mtime + jump))
+        yield moved
+
+
+def _processes(stream: Stream, change: Callable[[Process], Process]) -> Iterator[AnyEvent]:
+    for event in stream:
+        if isinstance(event, Sample) and event.processes is not None:
+            yield structs.replace(event, processes=tuple(change(process) for process in event.processes))
+        else:
+            yield event
+
+
+DEGRADATIONS: dict[str, Callable[[Stream], Iterator[AnyEvent]]] = {
+    "no-gpus": without_gpus,
+    "no-io": without_io,
+    "no-stacks": without_stacks,
+    "stopped-as-sleeping": stopped_as_sleeping,
+    "slow-sampling": slow_sampling,
+    "link-lost": link_lost,
+    "clock-ahead": clock_ahead,
+    "clock-back": clock_back,
+}

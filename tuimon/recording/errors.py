@@ -1,0 +1,9 @@
+"""What can be wrong with a recording."""
+
+from __future__ import annotations
+
+from tuimon.errors import TuimonError
+
+
+class UnreadableRecording(TuimonError):
+    """This is no recording; the sentence says of what kind it should be."""
