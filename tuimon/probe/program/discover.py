@@ -6,13 +6,13 @@ import time
 from . import procfs, recognise, redact
 from .output import Outputs
 from .software import version
-from .tree import Members
+from .tree import REAPERS, Members
 
 EVERY = 2.0
 """Seconds between scans for a launch."""
 REFRESH = 10.0
 """Seconds between looks at every process's name (an old shell may exec a server)."""
-_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "tcsh", "csh", "tmux", "screen", "sshd", "systemd", "init", "su")
+_SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "tcsh", "csh", "tmux", "screen", "sshd", "su", "sudo")
 
 
 class Server:
@@ -60,9 +60,9 @@ class Discovery:
                 for pid in list(self.table.entries):
                     self.table.refresh(pid, now)
             self.choose(now)
-        if self.server is not None:
-            self.find_log(now)
-            self.tell(now)
+            if self.server is not None:
+                self.find_log(now)
+                self.tell(now)
 
     def gone(self, status):
         """Called when every process of the server has ended."""
@@ -105,9 +105,9 @@ class Discovery:
         """Root pid of each launch → (engine, index of its first argument)."""
         roots = {}
         for entry in list(self.table.entries.values()):
-            if entry.ppid == 2 or entry.pid in (self.own, 2) or entry.ppid == self.own or self.is_dead(entry.pid):
+            if entry.ppid == 2 or entry.pid in (self.own, 2) or entry.ppid == self.own:
                 continue
-            if self.table.told(entry, now) and self.inside(entry):
+            if self.table.told(entry, now) and not self.is_dead(entry.pid) and self.inside(entry):
                 root, engine, start = self.root_of(entry, now)
                 if root.pid not in roots or roots[root.pid][0] in ("torchrun", "accelerate"):
                     roots[root.pid] = (engine, start)
@@ -122,10 +122,10 @@ class Discovery:
                 best, told = parent, found
         if told[2]:
             parent = self.table.entries.get(best.ppid)
-            if parent is not None and parent.pid > 1 and parent.comm.split(":")[0] not in _SHELLS:
-                return parent, told[0], 0
-            if parent is None or parent.pid == 1:
+            if parent is None or parent.comm in REAPERS:
                 return self.oldest_orphan(best, now), told[0], 0
+            if parent.comm.split(":")[0] not in _SHELLS:
+                return parent, told[0], 0
         return best, told[0], told[1]
 
     def oldest_orphan(self, entry, now):
@@ -177,7 +177,7 @@ class Discovery:
         links = self.outputs.links(server.pid)
         if server.links == links and now - server.looked < pace:
             return
-        if links == (None, None) and server.output is not None and server.output.path:
+        if links == (None, None) and server.output is not None:
             return  # the root has died: its log is still the log
         server.links, server.looked = links, now
         server.tries += 1

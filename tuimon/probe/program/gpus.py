@@ -75,6 +75,8 @@ class Gpus:
     def reading(self, patience=DEADLINE):
         """(gpus or None, note or None): only what was read for this sample, never the last one again."""
         with self.lock:
+            if self.asked is not None and time.monotonic() - self.asked > 2 * DEADLINE:
+                patience = 0.02  # it is late already: do not hold up the rest of the sample
             until = time.monotonic() + patience
             while self.pid is not None and self.asked is not None:
                 message = self.receive(max(0.0, until - time.monotonic()) if self.ready else 0.0)
@@ -176,7 +178,8 @@ class Gpus:
 
     def end(self):
         """End the child: politely first (killing an NVML client has frozen GPUs), for certain in half a second."""
-        if not self.lock.acquire(timeout=DEADLINE + 0.1) or self.pid is None:
+        self.lock.acquire(timeout=DEADLINE + 0.1)  # not got: a sample waits for a reader that is gone; go on
+        if self.pid is None:
             return
         self.ended = True
         for step, wait in ((self.close, 0.2), (self.terminate, 0.15), (self.kill, 0.15)):

@@ -75,7 +75,7 @@ class Health:
                 due = max(now, due) + (self.question(target) or KNOCK)
             if target is not None and self.metrics and self.open and now >= self.next_metrics:
                 self.next_metrics = now + self.look_at_metrics(target)
-            time.sleep(0.2)
+            time.sleep(0.5 if target is None else 0.25)
 
     def question(self, target):
         """One question; returns the seconds until the next."""

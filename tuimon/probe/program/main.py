@@ -4,7 +4,7 @@ import os
 import threading
 import time
 
-from . import machine, recognise, redact, sockets
+from . import machine, recognise, sockets
 from .cost import Cost
 from .discover import Discovery
 from .gpus import Gpus
@@ -33,7 +33,7 @@ class Collector:
         self.health = health
         self.quiet = False
         self.guard = Guard()
-        self.table = Table(self.guard)
+        self.table = Table(self.guard, options.get("pid"))
         self.sampler = Sampler(self.guard, self.table)
         self.discovery = Discovery(self.guard, self.table, options, speech)
         self.cost = Cost()
@@ -125,8 +125,7 @@ class Collector:
             for pid in row.get("procs") or ():
                 if (server is None or int(pid) not in server.members.pids) and len(found) < 64:
                     entry = self.table.entries.get(int(pid))
-                    argv = self.table.argv(entry, now) if entry else []
-                    found[pid] = " ".join(redact.arguments(argv))[:300] or (entry.comm if entry else "ended")
+                    found[pid] = (self.table.title(entry, now) or entry.comm) if entry else "ended"
         return found
 
     def watch(self):
@@ -157,6 +156,7 @@ class Collector:
         what = request.get("do")
         if what == "port" and isinstance(request.get("port"), int) and 0 < request["port"] < 65536:
             self.discovery.port = request["port"]
+            self.discovery.scanned = -1e9
         elif what == "quiet":
             self.quiet = bool(request.get("on"))
         elif what == "serving":
@@ -196,6 +196,6 @@ def run(stdin, options, nvml):
     health.start()
     collector.start()
     while True:
-        time.sleep(0.25)
+        time.sleep(0.5)
         gpus.tend()
         collector.watch()

@@ -13,6 +13,8 @@ SM_CLOCK, TX, RX = 1, 0, 1
 MEMORY_V2 = 0x02000028
 UNSUPPORTED = (3, 4, 13)
 """NVML's not supported, no permission, function not found: will not change, so not asked again."""
+LOST = (15, 16)
+"""GPU is lost, reset required: every further call would wait for the driver's own timeout."""
 SLOW_EVERY = 5
 """Readings between two looks at a GPU's energy counter (2.6–4.2 ms a call, the rest together takes 1)."""
 
@@ -87,6 +89,7 @@ class Gpu:
         self.constant = {"index": index}
         self.samples = None
         self.error = None
+        self.lost = False
         try:
             self.handle = nvml.nvmlDeviceGetHandleByIndex(index)
         except Exception as error:
@@ -101,7 +104,7 @@ class Gpu:
 
     def ask(self, function, *arguments):
         """One call; None where it is not supported or failed (a failure is this reading's error)."""
-        if function in self.refused:
+        if function in self.refused or self.lost:
             return None
         try:
             return getattr(self.nvml, function)(self.handle, *arguments)
@@ -112,19 +115,20 @@ class Gpu:
                 self.refused.add(function)
             elif self.error is None:
                 self.error = words(error)
+                self.lost = getattr(error, "value", None) in LOST
         return None
 
     def look(self, pcie, slow):
         """One reading."""
         row = dict(self.constant)
         if self.handle is not None:
-            self.error = None
+            self.error, self.lost = None, False
             self.work(row)
             self.state(row, slow)
             if pcie:
                 row["pcie_tx"] = self.ask("nvmlDeviceGetPcieThroughput", TX)
                 row["pcie_rx"] = self.ask("nvmlDeviceGetPcieThroughput", RX)
-            if self.samples:
+            if self.samples and not self.lost:
                 self.gpm(row)
         row["error"] = self.error
         return {key: value for key, value in row.items() if value is not None}
@@ -144,7 +148,7 @@ class Gpu:
 
     def memory(self):
         """Version 2 leaves out what the driver reserves, as nvidia-smi does."""
-        if "memory v2" not in self.refused:
+        if "memory v2" not in self.refused and not self.lost:
             try:
                 return self.nvml.nvmlDeviceGetMemoryInfo(self.handle, MEMORY_V2)
             except Exception as error:

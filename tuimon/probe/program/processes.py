@@ -1,11 +1,11 @@
 """One sample of each process of the server's tree: what /proc tells without stopping or slowing anybody."""
 
-from . import procfs, recognise, redact
+from . import procfs, recognise
 
-THREADS = 200
-"""Threads looked at per sample; 9 µs each, so eight ranks of 100 take turns over 4 s."""
+THREADS = 100
+"""Threads looked at per sample; 15 µs each, so eight ranks of 100 take turns over 8 s."""
 THREADS_QUIET = 800
-"""When a launch has gone quiet, threads matter more than 0.5 % of a core."""
+"""When a launch has gone quiet, threads matter more than 1 % of a core."""
 DENIED_AGAIN = 30
 """Samples after which a refused file is tried again."""
 
@@ -21,6 +21,7 @@ class Sampler:
         self.groups = {}
         self.ranks = {}
         self.turn = 0
+        self.quiet = False
         self.root_exit = None
 
     def look(self, members, now, quiet, engine):
@@ -28,6 +29,7 @@ class Sampler:
         self.count += 1
         frozen = {}
         rows = []
+        self.quiet = quiet
         for pid in sorted(members.pids):
             stat = self.table.refresh(pid, now)
             if stat is None or stat.start != members.pids[pid]:
@@ -47,13 +49,12 @@ class Sampler:
         """One process without its other threads."""
         entry = self.table.entries[pid]
         argv = self.table.argv(entry, now)
-        title = " ".join(redact.arguments(argv))[:300] if argv else None
         row = {
             "pid": pid,
             "ppid": stat.ppid,
             "state": stat.state,
             "name": stat.comm,
-            "title": title,
+            "title": self.table.title(entry, now) or None,
             "rank": recognise.rank(argv[0]) if argv else None,
             "started": stat.start,
             "cpu": (stat.number(11) + stat.number(12)) / procfs.TICK,
@@ -76,13 +77,16 @@ class Sampler:
         return slim(row)
 
     def waits(self, pid, stat, row):
-        """What the main thread sleeps in. Without rights the kernel says "0", as for a running one: then unknown."""
+        """What the main thread sleeps in (without rights the kernel says "0", as for a running one: then unknown).
+
+        The system call adds little to that, so it is read only when a launch has gone quiet.
+        """
         content = self.try_read("/proc/%d/wchan" % pid, 128)
         if content is not None:
             wchan = content.decode("ascii", "replace").strip() or "0"
             if wchan != "0" or stat.state == "R":
                 row["wchan"] = wchan
-        content = self.try_read("/proc/%d/syscall" % pid, 256)
+        content = self.try_read("/proc/%d/syscall" % pid, 256) if self.quiet else None
         if content:
             row["syscall"] = content.split(None, 1)[0].decode("ascii", "replace")
 

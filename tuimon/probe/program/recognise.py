@@ -6,6 +6,9 @@ import re
 # Module or script → engine. Strict: shells, editors, ssh, docker, grep and our own probe never have these as program.
 _MODULES = {
     "sglang.launch_server": "sglang",
+    "sglang": "sglang",
+    "sglang.cli.main": "sglang",
+    "vllm": "vllm",
     "sglang.srt.entrypoints.http_server": "sglang",
     "vllm.entrypoints.openai.api_server": "vllm",
     "vllm.entrypoints.api_server": "vllm",
@@ -19,6 +22,11 @@ _MODULES = {
     "lmdeploy.serve.openai.api_server": "lmdeploy",
     "lmdeploy": "lmdeploy",
 }
+_FILES = {
+    "sglang/launch_server.py": "sglang",
+    "vllm/entrypoints/openai/api_server.py": "vllm",
+    "torch/distributed/run.py": "torchrun",
+}
 _PROGRAMS = {
     "sglang": "sglang",
     "vllm": "vllm",
@@ -31,6 +39,7 @@ _PROGRAMS = {
 }
 # Programs that do more than serving: the word that must follow.
 _COMMANDS = {
+    "sglang.cli.main": ("serve",),
     "sglang": ("serve",),
     "vllm": ("serve",),
     "vllm.entrypoints.cli.main": ("serve",),
@@ -52,7 +61,6 @@ _MODEL_FLAGS = {
 }
 _PORT_FLAGS = {"tgi": ("--port", "-p"), "lmdeploy": ("--server-port",)}
 _HOST_FLAGS = {"tgi": ("--hostname",), "lmdeploy": ("--server-name",)}
-# Boolean flags that often stand before a positional model; the word after them is not their value.
 _RANK_WORD = re.compile(r"(DP|PP|TP|EP|CP|PCP|DCP|ATTN_TP|MOE_EP|MOE_DP|ATTN_CP)(\d+)")
 
 
@@ -70,6 +78,9 @@ def launch(argv):
             return None
         if argv[at] == "-m":
             return _engine(_MODULES, argv, at + 1)
+        for ending, engine in _FILES.items():
+            if argv[at].endswith(ending):
+                return engine, at + 1
         name = os.path.basename(argv[at])
     return _engine(_PROGRAMS, argv, at, name)
 

@@ -1,12 +1,12 @@
 """All processes of the host (cheaply: only new pids are read), and which of them belong to the server."""
 
-from . import procfs, recognise
+from . import procfs, recognise, redact
 
 RECHECK = (1, 2, 5, 10, 20, 40, 60)
 """Ages (s since first seen) at which a command line is read again: exec and setproctitle change it without a sign."""
 AT_ONCE = 500
 """New pids read per look; a build that starts thousands of compilers a second must not make the probe dear."""
-_REAPERS = (
+REAPERS = (
     "systemd",
     "init",
     "tini",
@@ -22,12 +22,13 @@ _REAPERS = (
 class Entry:
     """What is kept of a process that was seen once."""
 
-    __slots__ = ("argv", "checks", "comm", "pgid", "pid", "ppid", "seen", "session", "start", "told")
+    __slots__ = ("argv", "checks", "comm", "pgid", "pid", "ppid", "seen", "session", "start", "title", "told")
 
     def __init__(self, pid, stat, now):
         self.pid = pid
         self.seen = now
         self.argv = None
+        self.title = None
         self.checks = 0
         self.told = None
         self.update(stat)
@@ -44,8 +45,9 @@ class Entry:
 class Table:
     """The host's processes by pid."""
 
-    def __init__(self, guard):
+    def __init__(self, guard, keep=None):
         self.guard = guard
+        self.keep = keep  # the pid that the user named: its arguments are kept whatever it is
         self.entries = {}
 
     def look(self, now):
@@ -79,14 +81,23 @@ class Table:
             while entry.checks < len(RECHECK) and age >= RECHECK[entry.checks]:
                 entry.checks += 1
             try:
-                fresh = procfs.arguments(self.guard.read("/proc/%d/cmdline" % entry.pid, 16384))
+                fresh = procfs.arguments(self.guard.read("/proc/%d/cmdline" % entry.pid, 32768))
+                if entry.pid != self.keep and recognise.launch(fresh) is None:
+                    fresh = [argument[:300] for argument in fresh[:8]]  # enough for a title
             except OSError:
                 fresh = entry.argv or []
             if fresh or entry.argv is None:  # a zombie's is empty: keep what it was
                 if fresh != entry.argv:
-                    entry.told = None
+                    entry.told, entry.title = None, None
                 entry.argv = fresh
         return entry.argv
+
+    def title(self, entry, now):
+        """The command line as one text of 300 characters, secrets replaced (costs 30 µs, so it is kept)."""
+        argv = self.argv(entry, now)
+        if entry.title is None:
+            entry.title = " ".join(redact.arguments(argv[:256]))[:300]
+        return entry.title
 
     def told(self, entry, now):
         """(engine, index of the first argument, True for a title) of a server's process, else None."""
@@ -101,7 +112,7 @@ class Table:
         """The living parents of a process, nearest first."""
         seen = {pid}
         entry = self.entries.get(pid)
-        while entry is not None and entry.ppid not in seen and entry.ppid > 1:
+        while entry is not None and entry.ppid not in seen and entry.ppid > 0:
             seen.add(entry.ppid)
             entry = self.entries.get(entry.ppid)
             if entry is not None:
@@ -146,4 +157,4 @@ class Members:
     def orphaned(self, entry):
         """True where init (or a stand-in for it) is the parent."""
         parent = self.table.entries.get(entry.ppid)
-        return entry.ppid == 1 or (parent is not None and parent.comm in _REAPERS)
+        return entry.ppid == 1 or (parent is not None and parent.comm in REAPERS)
