@@ -64,6 +64,9 @@ class Told(Struct, frozen=True):
     phase_since: float | None = None
     phases: tuple[PhaseView, ...] = ()
     missing: tuple[Missing, ...] = ()
+    """Expected milestones that later ones have overtaken."""
+    next_expected: Missing | None = None
+    """The milestone that must come next, while no phase runs: in a stall it is the one that did not come."""
     laggards: tuple[Suspect, ...] = ()
     """Ranks that lack a milestone which their peers have had for some seconds."""
     ready: float | None = None
