@@ -28,9 +28,9 @@ def needs_server(view: LaunchView) -> str | None:
     return None if view.server is not None else "no server found yet"
 
 
-def not_built(what: str) -> Why:
+def not_built(_view: LaunchView) -> str | None:
     """Listed so that the key is kept; says that it is not there yet."""
-    return lambda _view: f"not built yet: {what}"
+    return "not built yet"
 
 
 class Action(Struct, frozen=True):
@@ -45,23 +45,26 @@ class Action(Struct, frozen=True):
     """One sentence."""
     group: Group
     footer: int = 0
-    """Place in the footer, 1 first; 0 = not there."""
+    """Importance in the footer, 1 stays longest when it gets narrow; 0 = not there."""
     why: Why = always
 
 
-_REPORT = not_built("comes with the diagnosis report")
+def _ask(name: str, key: str, words: str, footer: int, why: Why = not_built) -> Action:
+    return Action(name, (key,), name, words, "Ask the host", footer, why)
+
+
 _PANES = ("the launch", "the GPUs", "log growth", "signs of life", "processes", "health", "the log")
 
 _ASK: tuple[Action, ...] = (
-    Action("stacks", ("s",), "stacks", "Read all ranks' Python stacks, grouped; nothing is stopped", "Ask the host", 1, needs_server),
-    Action("diagnose", ("d",), "diagnose", "Look at everything harmless and write a report", "Ask the host", 2, _REPORT),
-    Action("collectives", ("c",), "collectives", "Ask NCCL which rank launched fewer collectives", "Ask the host", 3, _REPORT),
-    Action("checkpoint", ("p",), "checkpoint", "Check the draft model's files against the server", "Ask the host", 4, _REPORT),
-    Action("abort", ("a",), "abort", "Kill one rank to get its stacks; asks twice", "Ask the host", 0, _REPORT),
-    Action("commands", ("at", "@"), "commands", "Every command that was sent to the host", "Ask the host"),
-)  # fmt: skip
+    _ask("stacks", "s", "Read all ranks' Python stacks, grouped; nothing is stopped", 1, needs_server),
+    _ask("diagnose", "d", "Look at everything harmless and write a report", 8),
+    _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 9),
+    _ask("checkpoint", "p", "Check the draft model's files against the server", 10),
+    _ask("abort", "a", "Kill one rank to get its stacks; asks twice", 0),
+    _ask("commands", "at", "Every command that was sent to the host", 0, always),
+)
 _LOG: tuple[Action, ...] = (
-    Action("search", ("slash",), "search", "Search the log: a regular expression; capitals count if there are any", "Log", 5),
+    Action("search", ("slash",), "search", "Search the log by regular expression; capitals count if any", "Log", 4),
     Action("next", ("n",), "next hit", "Next line that matches the search", "Log"),
     Action("previous", ("N",), "previous hit", "Previous line that matches", "Log"),
     Action("next_error", ("e",), "next error", "Next error line", "Log"),
@@ -69,7 +72,7 @@ _LOG: tuple[Action, ...] = (
     Action("follow", ("f",), "follow", "Follow the end of the log, or hold still", "Log", 6),
     Action("wrap", ("w",), "wrap", "Wrap long log lines", "Log"),
     Action("times", ("t",), "times", "Show or hide the log's time stamps", "Log"),
-    Action("copy", ("y",), "copy", "Copy marked lines, the found line, or the focused pane (works over ssh)", "Log"),
+    Action("copy", ("y",), "copy", "Copy marked lines, the found line, or the pane (over ssh too)", "Log"),
 )  # fmt: skip
 _MOVE: tuple[Action, ...] = (
     Action("down", ("j", "down"), "down", "Scroll down", "Panes"),
@@ -80,15 +83,15 @@ _MOVE: tuple[Action, ...] = (
     Action("end", ("G", "end"), "end", "To the end; the log follows again", "Panes"),
     Action("next_pane", ("tab",), "next pane", "To the next pane", "Panes"),
     Action("previous_pane", ("shift+tab",), "previous pane", "To the pane before", "Panes"),
-    Action("zoom", ("z",), "zoom", "Give the focused pane the whole screen; Esc goes back", "Panes", 7),
+    Action("zoom", ("z",), "zoom", "Give the focused pane the whole screen; Esc goes back", "Panes", 5),
     *(Action(f"pane_{n}", (str(n),), f"pane {n}", f"Go to {name}", "Panes") for n, name in enumerate(_PANES, 1)),
 )
 _SCREEN: tuple[Action, ...] = (
     Action("back", ("escape",), "back", "Leave zoom, search marks, or this screen", "Screen"),
-    Action("pause", ("space",), "pause", "Freeze the screen; collecting goes on", "Screen", 8),
+    Action("pause", ("space",), "pause", "Freeze the screen; collecting goes on", "Screen", 7),
     Action("palette", ("colon", "ctrl+p"), "palette", "All actions by name", "Screen"),
-    Action("help", ("question_mark", "f1"), "help", "This list", "Screen", 9),
-    Action("quit", ("q", "ctrl+q", "ctrl+c"), "quit", "Quit tuimon; the server is left alone", "Screen", 10),
+    Action("help", ("question_mark", "f1"), "help", "This list", "Screen", 2),
+    Action("quit", ("q", "ctrl+q", "ctrl+c"), "quit", "Quit tuimon; the server is left alone", "Screen", 3),
 )
 ACTIONS: tuple[Action, ...] = (*_ASK, *_LOG, *_MOVE, *_SCREEN)
 BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
@@ -139,7 +142,7 @@ def keys_of(action: Action) -> str:
 
 def key_table(actions: tuple[Action, ...] = ACTIONS) -> str:
     """The table of keys for the README, in Markdown; what is not built yet is left out."""
-    listed = [a for a in actions if not a.id.startswith("pane_") and not a.why.__qualname__.startswith("not_built")]
+    listed = [a for a in actions if not a.id.startswith("pane_") and a.why is not not_built]
     rows = [f"| `{'` `'.join(dict.fromkeys(map(shown, a.keys)))}` | {a.help} |" for a in listed]
     panes = "| `1`–`7` | Go to a pane: launch, GPUs, log growth, signs of life, processes, health, log |"
     return "\n".join(["| key | does |", "|---|---|", *rows, panes]) + "\n"

@@ -142,19 +142,23 @@ class TuimonApp(Canvas, inherit_bindings=False):
         screen = self.screen
         if not isinstance(screen, BoardScreen | SheetScreen):
             return
-        footer = screen.query_one("#footer", Footer)
-        footer.keys, footer.said, footer.paused = self._footer_keys(), said, paused
+        footer = screen.query(Footer).first() if screen.query(Footer) else None
+        if footer is None:  # a new screen is not composed before its first idle moment
+            self._seen = ()
+            return
+        actions = self._footer_actions()
+        footer.said, footer.paused = said, paused
+        footer.keys = tuple((a.id, shown(a.keys[0]), a.word, a.why(self.view) is None) for a in actions if a.keys)
+        footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
         if isinstance(screen, BoardScreen):
             screen.banner.keys = self._banner_keys()
         screen.show(self.view)
         self._write_title()
 
-    def _footer_keys(self) -> tuple[tuple[str, str, str, bool], ...]:
+    def _footer_actions(self) -> list[Action]:
         if isinstance(self.screen, SheetScreen):
-            wanted = [self.by_id(name) for name in ("back", "down", "up", "end", "copy", "quit")]
-        else:
-            wanted = sorted((action for action in self.actions if action.footer), key=lambda action: action.footer)
-        return tuple((a.id, shown(a.keys[0]) if a.keys else "", a.word, a.why(self.view) is None) for a in wanted)
+            return [self.by_id(name) for name in ("back", "down", "up", "end", "copy", "quit")]
+        return [action for action in self.actions if action.footer]
 
     def _banner_keys(self) -> tuple[tuple[str, str], ...]:
         if self.view.verdict.state not in RED:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.pane import Painted
-from tuimon.ui.rows import Row, clean, fit, flow, spread, width_of
+from tuimon.ui.rows import Row, clean, cut, fit, flow, spread, width_of
 from tuimon.ui.words import age, clock, duration
 
 NAMES: dict[State, str] = {
@@ -47,7 +47,7 @@ def wanted(view: LaunchView, width: int, height: int) -> int:
         return 1
     if height < 30 or width < 90:
         return 2 if height < 20 or width >= 70 else 3
-    return 2 + len(_red_words(view, width - 8, ()))
+    return 2 + len(_red_words(view, width - 8, (), most=6 if height >= 50 else 5))
 
 
 def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...] = ()) -> list[Row]:
@@ -64,10 +64,10 @@ def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str],
 def _red(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...]) -> list[Row]:
     edge, pad = ("██", 2) if height >= 5 else ("█", 1)
     inner = width - 2 * (len(edge) + pad)
-    if inner < 10:
+    if inner < 30:
         return [fit(((_first_words(view), "red"),), width, "reddim")]
-    words = _red_words(view, inner, keys) if height >= 3 else _tight(view, inner, keys)
     side = height - 2 if height >= 5 else height
+    words = _red_words(view, inner, keys, most=side) if height >= 3 else _tight(view, inner, keys)
     body: list[Row] = [
         ((edge, "rededge"), (" " * pad, "reddim"), *fit(row, inner, "reddim"), (" " * pad, "reddim"), (edge, "rededge"))
         for row in words[:side]
@@ -96,8 +96,9 @@ def _head(view: LaunchView, width: int, *, gap: str) -> Row:
     start: Row = ((f"{NAMES[verdict.state]}{gap}{words}", "red"), (f"{gap * 2 if gap == '  ' else gap}", "reddim"))
     said: Row = ((f"{clean(verdict.headline)}{'' if dead else f' since {clock(verdict.since)}'}", "reddim"),)
     end: Row = ((_suspects(verdict, short=len(gap) == 1), "red"),)
-    if width_of(start) + width_of(said) + width_of(end) + 1 > width:
-        said = ((clean(verdict.headline), "reddim"),)
+    room = width - width_of(start) - width_of(end) - 1
+    if width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays
+        said = ((cut(clean(verdict.headline), room if room >= 8 else 0), "reddim"),)
     return spread((*start, *said), end, width, "reddim")
 
 
@@ -119,24 +120,24 @@ def _reasons(view: LaunchView, width: int) -> list[Row]:
     if view.error and verdict.state in {"crashed", "failing"}:
         lines.append(f"first error: {clean(view.error)}")
     lines += [f"{clean(m.milestone)}: {clean(m.because)}" for m in verdict.missing[:2]]
-    lines += [f"{clean(s.rank or str(s.pid))}: {clean(s.reason)}" for s in verdict.suspects[:2]]
-    if verdict.kind and verdict.kind not in clean(verdict.headline):
-        lines.append(f"looks like: {clean(verdict.kind)}")
+    lines += [f"{clean(s.rank or str(s.pid))}: {clean(s.reason)}" for s in verdict.suspects[:2] if s.reason]
     if verdict.countdown:
         lines.append(clean(verdict.countdown))
+    lines += [ALARMS.get(alarm, clean(alarm)) for alarm in verdict.alarms]
+    if verdict.kind and verdict.kind not in clean(verdict.headline):
+        lines.append(f"looks like: {clean(verdict.kind)}")
     if verdict.unseen:
         lines.append(f"cannot be seen here: {', '.join(map(clean, verdict.unseen))}")
-    lines += [ALARMS.get(alarm, clean(alarm)) for alarm in verdict.alarms]
     return [fit(((line, "reddim"),), width, "reddim") for line in dict.fromkeys(lines)]
 
 
-def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...]) -> list[Row]:
-    """The lines of the full banner, at most five: what, evidence, why, and what to press."""
+def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], *, most: int) -> list[Row]:
+    """The lines of the full banner, at most `most`: what, evidence, why, and what to press."""
     verdict = view.verdict
     lines = [_head(view, width, gap="  ")]
     if verdict.evidence:
         lines.append(_evidence(verdict, width))
-    lines += _reasons(view, width)[: 4 - len(lines)]
+    lines += _reasons(view, width)[: max(0, most - 1 - len(lines))]
     advice: Row = ((clean(verdict.advice or ""), "red"),)
     lines.append(spread(advice, _hints(keys), width, "reddim"))
     return lines
@@ -193,7 +194,7 @@ def _ready(view: LaunchView) -> Row:
     took = ""
     if server and server.started is not None and view.health.ready_at is not None:
         took = f" in {duration(view.health.ready_at - server.started)}"
-    parts: list[str] = []
+    parts: list[str] = ["serving"] if verdict.state == "serving" else []
     if server and server.port:
         parts.append(f"http://{clean(server.address or '127.0.0.1')}:{server.port}")
     if serving:
@@ -204,9 +205,9 @@ def _ready(view: LaunchView) -> Row:
             parts.append(f"{serving.tokens_per_second:.0f} tok/s")
         if serving.accept_length is not None:
             parts.append(f"accept length {serving.accept_length:.1f}")
-    if not parts:
+    if not parts and verdict.headline:
         parts.append(clean(verdict.headline))
-    return ((f" ✔ {NAMES[verdict.state]}{took} ", "green"), ("· " + " · ".join(parts), "greendim"))
+    return ((f" ✔ READY{took} ", "green"), (" ".join(f"· {part}" for part in parts), "greendim"))
 
 
 def _plain(view: LaunchView) -> Row:

@@ -38,15 +38,30 @@ def nice(highest: float) -> float:
         step *= 10
 
 
-def latest(values: Sequence[float | None], width: int) -> list[float | None]:
-    """The newest `width` buckets; nothing is resampled, so nothing shimmers."""
-    return list(values[-width:]) if width > 0 else []
+def squeezed(values: Sequence[float | None], width: int, newest: int) -> list[float | None]:
+    """At most `width` values: the mean of every k of them, grouped by their absolute number so that nothing shimmers.
+
+    `newest` is the absolute number of the last bucket. A group that nobody looked at is a gap.
+    """
+    if width <= 0 or not values:
+        return []
+    each = 1
+    while -(-(len(values) + each - 1) // each) > width:  # the oldest and the newest group may be partial
+        each += 1
+    groups: dict[int, list[float | None]] = {}
+    for place, value in enumerate(values, newest - len(values) + 1):
+        groups.setdefault(place // each, []).append(value)
+    return [_mean([value for value in group if value is not None]) for group in groups.values()]
+
+
+def _mean(values: list[float]) -> float | None:
+    return sum(values) / len(values) if values else None
 
 
 def spark(values: Sequence[float | None], width: int, top: float, ink: str = "bar") -> Row:
     """One line of blocks, newest at the right end of what there is; zero is a low line, a gap is a dot."""
     spans: list[Span] = []
-    for value in latest(values, width):
+    for value in values[-width:]:
         char, name = _block(value, top, ink)
         if spans and spans[-1][1] == name:
             spans[-1] = (spans[-1][0] + char, name)
@@ -67,7 +82,7 @@ def chart(values: Sequence[float | None], width: int, height: int, top: float, i
     """Several lines of blocks, highest line first."""
     if height <= 1:
         return [spark(values, width, top, ink)]
-    shown = latest(values, width)
+    shown = values[-width:]
     rows: list[Row] = []
     for line in range(height - 1, -1, -1):
         spans: list[Span] = []

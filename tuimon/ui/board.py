@@ -8,7 +8,7 @@ from textual.layout import Layout, WidgetPlacement
 from textual.widget import Widget
 
 from tuimon.launch.view import LaunchView
-from tuimon.ui import banner
+from tuimon.ui import banner, phases
 from tuimon.ui.gpus import columns
 
 PANES = ("launch", "gpus", "growth", "signs", "processes", "health", "log")
@@ -29,10 +29,9 @@ class Needs(Struct, frozen=True):
 
 def needs(view: LaunchView, width: int, height: int) -> Needs:
     """What this view would like on a screen of this size."""
-    bars = sum(1 for phase in view.phases if phase.state == "running" and phase.total)
     return Needs(
         banner=banner.wanted(view, width, height),
-        launch=max(3, len(view.phases) + bars),
+        launch=max(3, phases.wanted(view.phases)),
         gpus=len(view.gpus or ()) or 1,
         signs=len(view.signs) or 1,
         processes=len(view.processes or ()) or 1,
@@ -146,15 +145,17 @@ def _middle(width: int, room: int, need: Needs) -> Plan:
 
 
 def _left_stack(y: int, height: int, width: int, need: Needs) -> Plan:
-    """Growth over processes, with the health strip between when both keep their room."""
+    """Growth, health and processes one over the other; processes keep the rows they need before health gets any."""
     if height < 8:
         return {"processes": Region(0, y, width, height)}
-    health = 3 if height >= need.processes + 2 + 4 + 3 else 0
-    growth = 4 if not health else max(4, min(6, height - health - need.processes - 2))
+    spare = height - need.processes - 2
+    health = 4 if spare >= 8 else 3 if spare >= 7 else 0
+    growth = max(4, min(7, spare - health))
     places = {"growth": Region(0, y, width, growth)}
     if health:
         places["health"] = Region(0, y + growth, width, health)
-    places["processes"] = Region(0, y + growth + health, width, height - growth - health)
+    used = growth + health
+    places["processes"] = Region(0, y + used, width, height - used)
     return places
 
 
@@ -189,7 +190,7 @@ class PlanLayout(Layout):
         greedy: bool = True,  # noqa: ARG002  Textual's
     ) -> list[WidgetPlacement]:
         assert isinstance(parent, Board)  # noqa: S101  only the board has this layout
-        parent.placed = places = plan(size.width, size.height, parent.need, parent.zoom)
+        places = plan(size.width, size.height, parent.need, parent.zoom)
         return [
             WidgetPlacement(places[child.id], NULL_OFFSET, NO_MARGIN, child)
             for child in children
@@ -215,7 +216,11 @@ class Board(Widget):
         return self._layout
 
     def settle(self, need: Needs, zoom: str | None) -> None:
-        """Plan again if something asks for it."""
+        """Plan again if something asks for it; `placed` is right at once, the layout follows."""
+        size = self.screen.size
+        self.placed = plan(size.width, size.height, need, zoom)
         if (need, zoom) != (self.need, self.zoom):
             self.need, self.zoom = need, zoom
-            self.refresh(layout=True)
+            # Only a child's layout makes Textual forget how this board was arranged.
+            for part in self.children[:1]:
+                part.refresh(layout=True)

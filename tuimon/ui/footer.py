@@ -26,7 +26,9 @@ class Footer(Painted):
     def __init__(self, *, id: str) -> None:  # noqa: A002  Textual's own name
         super().__init__(id=id)
         self.keys: tuple[tuple[str, str, str, bool], ...] = ()
-        """(action id, key, word, enabled), the most useful first."""
+        """(action id, key, word, enabled), as they stand."""
+        self.order: tuple[str, ...] = ()
+        """Action ids, what stays longest first."""
         self.said = ""
         self.paused = ""
         self._spots: list[tuple[int, int, str]] = []
@@ -49,18 +51,31 @@ class Footer(Painted):
         return [spread(self._line(width - width_of(end) - 1), end, width, "keytext")]
 
     def _line(self, width: int) -> Row:
-        full = sum(len(key) + len(word) + 3 for _, key, word, _ in self.keys) <= width
+        sizes = {action: len(key) + len(word) + 3 for action, key, word, _ in self.keys}
+        kept = self._kept(sizes, width)
         self._spots = []
         spans: list[tuple[str, str]] = []
         at = 0
         for action, key, word, enabled in self.keys:
-            size = len(key) + len(word) + 3
-            if at + size > width or not (enabled or full):
+            if action not in kept:
                 continue
             spans += [(f" {key}", "key" if enabled else "keyoff"), (f" {word} ", "keytext" if enabled else "keyoff")]
-            self._spots.append((at, at + size, action))
-            at += size
+            self._spots.append((at, at + sizes[action], action))
+            at += sizes[action]
         return tuple(spans)
+
+    def _kept(self, sizes: dict[str, int], width: int) -> set[str]:
+        """What fits: all, else the enabled ones by importance."""
+        if sum(sizes.values()) <= width:
+            return set(sizes)
+        enabled = {action for action, _, _, able in self.keys if able}
+        kept: set[str] = set()
+        room = width
+        for action in self.order:
+            if action in enabled and sizes[action] <= room:
+                kept.add(action)
+                room -= sizes[action]
+        return kept
 
     def on_click(self, event: events.Click) -> None:
         for start, end, action in self._spots:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from tuimon.launch.view import GpuView, LaunchView
-from tuimon.ui.bars import meter, spark
+from tuimon.ui.bars import meter, spark, squeezed
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, clean, cut, fit, left, right, width_of
+from tuimon.ui.rows import Row, cells, clean, cut, fit, left, right, width_of
 from tuimon.ui.words import UNKNOWN, gigabytes
+
+BUCKET = 2.0
+"""Seconds per value of a GPU's history."""
 
 
 class Gpus(Pane):
@@ -17,19 +22,20 @@ class Gpus(Pane):
     TITLE = "GPUs"
 
     def slice(self, view: LaunchView) -> object:
-        return view.gpus, view.gpu_note
+        return view.gpus, view.gpu_note, int(view.now // BUCKET)
 
-    def aside(self, view: LaunchView) -> str:
+    def aside(self, view: LaunchView, room: int) -> str:
         names = {gpu.name for gpu in view.gpus or () if gpu.name}
         name = clean(names.pop()).removeprefix("NVIDIA ") if len(names) == 1 else ""
-        return f"{name} · work, not util" if name and self.size.width >= 60 else "work, not util"
+        full = f"{name} · work, not util"
+        return full if name and len(full) <= room else "work, not util"
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         if view.gpus is None:
             return [((f"cannot be seen: {clean(view.gpu_note or 'no reading yet')}", "dim"),)]
         if not view.gpus:
             return [(("this machine has no GPU", "dim"),)]
-        return rows(view.gpus, width, height)
+        return rows(view.gpus, width, height, int(view.now // BUCKET))
 
 
 def columns(count: int, width: int, height: int) -> int:
@@ -37,47 +43,62 @@ def columns(count: int, width: int, height: int) -> int:
     return 2 if count > height and width >= 72 else 1
 
 
-def rows(gpus: Sequence[GpuView], width: int, height: int) -> list[Row]:
+def rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[Row]:
     """All GPUs, in one or two columns."""
     rank_width = max((len(clean(gpu.rank or "")) for gpu in gpus), default=0)
+    word = max((cells(clean(gpu.word or "")) for gpu in gpus), default=0)
+    look = Look(min(rank_width, 12), newest, word)
     if columns(len(gpus), width, height) == 1:
-        return [row(gpu, width, rank_width) for gpu in gpus]
+        return [row(gpu, width, look) for gpu in gpus]
     half = (len(gpus) + 1) // 2
     each = (width - 2) // 2
     lines: list[Row] = []
     for index in range(half):
-        second = row(gpus[half + index], each, rank_width) if half + index < len(gpus) else ()
-        lines.append(fit((*row(gpus[index], each, rank_width), ("  ", "text"), *second), width))
+        second = row(gpus[half + index], each, look) if half + index < len(gpus) else ()
+        lines.append(fit((*row(gpus[index], each, look), ("  ", "text"), *second), width))
     return lines
 
 
-def row(gpu: GpuView, width: int, rank_width: int) -> Row:
+class Look(Struct, frozen=True):
+    """What all rows have in common, so that their columns stand under each other."""
+
+    rank: int
+    """Cells for the rank."""
+    newest: int
+    """Absolute number of the newest bucket of the histories."""
+    word: int
+    """Cells that the longest word needs; what matters less makes room for it."""
+
+
+def row(gpu: GpuView, width: int, look: Look) -> Row:
     """One GPU in `width` cells; what matters less goes first when it gets narrow."""
     mark: Row = ((" ◀", "suspect"),) if gpu.suspect else (("  ", "text"),)
     ink = "suspect" if gpu.suspect else "text"
     line: list[tuple[str, str]] = [(f"{gpu.index:>2} " if gpu.index > 9 else f"{gpu.index} ", ink)]
-    if rank_width:
-        line.append((left(clean(gpu.rank or ""), min(rank_width, 12)) + " ", ink))
+    if look.rank:
+        line.append((left(clean(gpu.rank or ""), look.rank) + " ", ink))
+    spare = width - 41 - look.rank - look.word  # what is left for the bar, the total and the temperature
     if width >= 56:
-        line += [*meter(gpu.work, 12), (" ", "text")]
+        line += [*meter(gpu.work, 12 if spare >= 3 or not look.word else 8), (" ", "text")]
     line.append((right(_share(gpu.work), 5), "dim" if not gpu.work else "text"))
     line.append((_memory(gpu, wide=width >= 50), "text"))
     line.append((f" {right(_watts(gpu), 5)}", "text"))
-    if width >= 46:
+    if width >= 46 and (spare >= 0 or not look.word):
         line.append((f" {right(UNKNOWN if gpu.temperature is None else str(gpu.temperature), 2)}°", "dim"))
     if width >= 90 and gpu.sm_clock is not None:
         line.append((f" {gpu.sm_clock:>5} MHz", "dim"))
     room = width - width_of(tuple(line)) - width_of(mark) - 1
-    return fit((*line, (" ", "text"), *_end(gpu, room), *mark), width)
+    return fit((*line, (" ", "text"), *_end(gpu, room, look.newest), *mark), width)
 
 
-def _end(gpu: GpuView, room: int) -> Row:
+def _end(gpu: GpuView, room: int, newest: int) -> Row:
     """History, and the word when there is one; the word wins."""
     if room < 3:
         return ((" " * max(0, room), "text"),)
     word = cut(clean(gpu.word or ""), room)
     left_over = room - len(word) - 1 if word else room
-    history = spark(gpu.history, min(left_over, 60), 1.0) if left_over >= 4 else ()
+    values = squeezed(gpu.history, min(left_over, 60), newest) if left_over >= 4 else []
+    history = spark(values, len(values), 1.0)
     line: Row = (*history, (" ", "text"), (word, "warn")) if word and history else history or ((word, "warn"),)
     return fit(line, room)
 

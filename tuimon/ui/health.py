@@ -21,9 +21,9 @@ class HealthStrip(Pane):
     def slice(self, view: LaunchView) -> object:
         return view.health, int(view.now)
 
-    def aside(self, view: LaunchView) -> str:
-        health = view.health
-        return clean(f"{health.address or ''} {health.path or ''}".strip())
+    def aside(self, view: LaunchView, room: int) -> str:
+        words = clean(f"{view.health.address or ''} {view.health.path or ''}".strip())
+        return words if len(words) <= room else clean(view.health.path or "")
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         words: Row = fit(((_words(view.health, view.now), "dim"),), width)
@@ -32,11 +32,12 @@ class HealthStrip(Pane):
             return [words]
         if height >= 2:
             return [strip, words]
-        half = width // 2
-        return [fit((*strip[-half:], ("  ", "text"), (_words(view.health, view.now), "dim")), width)]
+        said = _words(view.health, view.now, brief=True)
+        room = max(4, width - len(said) - 2)
+        return [fit((*strip[-room:], ("  ", "text"), (said, "dim")), width)]
 
 
-def _words(health: HealthView, now: float) -> str:
+def _words(health: HealthView, now: float, *, brief: bool = False) -> str:
     if health.last is None:
         return "not asked yet"
     if health.error:
@@ -49,6 +50,8 @@ def _words(health: HealthView, now: float) -> str:
     if health.latency is not None:
         parts.append(f"{health.latency * 1000:.0f} ms")
     parts.append(f"asked {ago(now, health.last)}")
+    if brief:
+        return f"{said} {ago(now, health.last)}"
     if health.error:
         parts.append("never answered" if health.answered_at is None else f"answered {ago(now, health.answered_at)}")
     return " · ".join(parts)

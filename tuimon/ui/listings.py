@@ -60,7 +60,7 @@ def _legend(width: int) -> list[Row]:
     words = (
         (
             "work",
-            "GPU work is memory traffic or power over idle; a spinning collective has 100 % utilisation and no work",
+            "memory traffic or power over idle; a spinning collective has none at 100 %",
         ),
         ("● ○ ✖", "lights: seen, not known, lost"),
         ("◀", "suspect: the rank that seems to be behind"),

@@ -12,10 +12,11 @@ from msgspec.structs import replace
 from textual import events
 
 from tuimon.launch.view import LaunchView, LogLine
+from tuimon.ui.beginning import beginning
 from tuimon.ui.growth import mini
 from tuimon.ui.loglines import Look, entry, full_text, rule
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, cells, clean, cut
+from tuimon.ui.rows import Row, cells, clean
 from tuimon.ui.search import find, says
 from tuimon.ui.words import age
 
@@ -47,35 +48,34 @@ class Log(Pane):
         silent = self._silence(view)
         ticks = None if silent is None else int(silent)
         growth = view.growth if self.growth_in_title else view.growth.total
-        return lines.first, lines.end, growth, ticks, view.server
+        return lines.first, lines.end, growth, ticks, view.server, view.link.state if lines.end == lines.first else None
 
     # Drawing.
 
     def title(self, view: LaunchView | None, width: int) -> str:
         if view is None or not self.growth_in_title:
             return self.TITLE
-        return f"{self.TITLE} {mini(view, max(8, min(24, width // 4)))}"
+        return f"{self.TITLE} {mini(view, max(8, min(24, width // 4)))}".rstrip()
 
-    def aside(self, view: LaunchView) -> str:
-        path = clean(view.server.log or "") if view.server else ""
-        if len(path) > 60:
-            path = "…" + path[-59:]
+    def aside(self, view: LaunchView, room: int) -> str:
         new = view.lines.end - self._left_at
-        state = "following" if self.follow else f"+{new:,} new lines" if new else "held"
-        room = self.size.width - 40
-        return f"{cut(path, room)}  {state}" if path and room > 12 else state
+        state = "following" if self.follow else f"+{new:,} new lines" if new else "held still"
+        path = clean(view.server.log or "") if view.server else ""
+        room -= len(state) + 2
+        if cells(path) > room:
+            path = "…/" + path.rsplit("/", 1)[-1]
+        return f"{path}  {state}" if path and cells(path) <= room else state
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         lines = view.lines
         if lines.end <= lines.first:
-            note = view.server.log_note if view.server else None
             self._shown = []
-            words = clean(note or ("no line yet" if view.server else "no log yet: it is found with the server"))
-            return [((words, "dim"),)]
+            return beginning(view, width)
         self._fit_ranks(view)
-        rows = self._from_end(view, width, height) if self.follow else self._from_top(view, width, height)
-        self._more = 0
-        return rows
+        return self._from_end(view, width, height) if self.follow else self._from_top(view, width, height)
+
+    def _window(self, rows: list[Row], height: int) -> tuple[list[Row], str]:  # noqa: ARG002  the body is the window
+        return rows, ""
 
     def _fit_ranks(self, view: LaunchView) -> None:
         names = view.server.ranks if view.server else ()

@@ -18,7 +18,7 @@ from textual.widget import Widget
 
 from tuimon.launch.view import LaunchView
 from tuimon.ui.inks import Inks
-from tuimon.ui.rows import Row, fit, frame, plain
+from tuimon.ui.rows import Row, cells, fit, frame, plain
 
 
 class Canvas(App[None]):
@@ -139,21 +139,25 @@ class Pane(Painted, can_focus=True):
         """What the frame says at the left."""
         return self.TITLE
 
-    def aside(self, view: LaunchView) -> str:  # noqa: ARG002  a pane may say something
-        """What the frame says at the right."""
+    def aside(self, view: LaunchView, room: int) -> str:  # noqa: ARG002  a pane may say something
+        """What the frame says at the right, in at most `room` cells."""
         return ""
 
     def paint(self, view: LaunchView | None, width: int, height: int) -> list[Row]:
         """The frame and the body in it."""
         rows = self.body(view, width - 4, height - 2) if view is not None and height > 2 else []
-        words = self.aside(view) if view is not None else ""
-        self._more = max(0, len(rows) - (height - 2))
-        self.top = max(0, min(self.top, self._more))
-        if self._more:
-            shown = f"{self.top + 1}–{self.top + height - 2} of {len(rows)}"
-            words = f"{words}  {shown}" if words else shown
+        title = self.title(view, width)
+        rows, shown = self._window(rows, height - 2)
+        words = self.aside(view, width - 12 - cells(title) - len(shown)) if view is not None else ""
         ink = "focus" if self.has_focus else "line"
-        return frame(rows[self.top :], width, height, self.title(view, width), aside=words, ink=ink)
+        return frame(rows, width, height, title, aside=f"{words}  {shown}".strip(), ink=ink)
+
+    def _window(self, rows: list[Row], height: int) -> tuple[list[Row], str]:
+        """The rows that are scrolled to, and which ones of how many they are (empty when all are shown)."""
+        self._more = max(0, len(rows) - height)
+        self.top = max(0, min(self.top, self._more))
+        shown = f"{self.top + 1}–{self.top + height} of {len(rows)}" if self._more else ""
+        return rows[self.top :], shown
 
     def move(self, lines: int) -> None:
         """Scroll by so many lines."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tuimon.launch.view import LaunchView, PhaseView
 from tuimon.ui.bars import meter
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, clean, fit, left, right, width_of
+from tuimon.ui.rows import Row, cells, clean, fit, left, right, width_of
 from tuimon.ui.words import about, age, duration
 
 MARKS = {
@@ -31,13 +31,23 @@ class Launch(Pane):
             view.episodes,
         )
 
-    def aside(self, view: LaunchView) -> str:
-        if view.usual_launches:
-            return f"usual: {view.usual_launches} launches here" if self.size.width >= 50 else ""
-        return ""
+    def aside(self, view: LaunchView, room: int) -> str:
+        words = f"usual: {view.usual_launches} launches here"
+        return words if view.usual_launches and len(words) <= room else ""
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         return rows(view, width, height)
+
+
+def wanted(phases: tuple[PhaseView, ...]) -> int:
+    """Lines that the timeline likes to have."""
+    return sum(2 if _has_second(phase) else 1 for phase in phases)
+
+
+def _has_second(phase: PhaseView) -> bool:
+    if phase.state == "running" and phase.total:
+        return True
+    return bool(phase.note) and phase.state in {"missing", "failed", "running"}
 
 
 def rows(view: LaunchView, width: int, height: int) -> list[Row]:
@@ -45,12 +55,13 @@ def rows(view: LaunchView, width: int, height: int) -> list[Row]:
     if not view.phases:
         words = "no launch yet" if view.server is None else "no phase seen in the log yet"
         return [((words, "dim"),)]
-    full = [row for phase in view.phases for row in _phase(view, phase, width, bar_below=True)]
+    longest = max(cells(_name(phase)) for phase in view.phases)
+    full = [row for phase in view.phases for row in _phase(view, phase, width, longest, bar_below=True)]
     if len(full) <= height:
         return full
     coming = [phase for phase in view.phases if phase.state == "expected"]
     seen = [phase for phase in view.phases if phase.state != "expected"]
-    lines = [_phase(view, phase, width, bar_below=False)[0] for phase in seen]
+    lines = [_phase(view, phase, width, longest, bar_below=False)[0] for phase in seen]
     tail = _coming(coming, width)
     while len(lines) + len(tail) > max(1, height):
         done = next((i for i, phase in enumerate(seen) if phase.state == "done"), None)
@@ -70,13 +81,16 @@ def _coming(phases: list[PhaseView], width: int) -> list[Row]:
     return [tuple(spans)] if spans else []
 
 
-def _phase(view: LaunchView, phase: PhaseView, width: int, *, bar_below: bool) -> list[Row]:
+def _name(phase: PhaseView) -> str:
+    return clean(f"{phase.name} {phase.rank}" if phase.rank else phase.name)
+
+
+def _phase(view: LaunchView, phase: PhaseView, width: int, longest: int, *, bar_below: bool) -> list[Row]:
     mark, ink = MARKS[phase.state]
-    name = clean(f"{phase.name} {phase.rank}" if phase.rank else phase.name)
     tail_width = 13 if width >= 48 else 0
-    time_width = 10
+    time_width = 10 if width >= 40 else 9
     room = width - 2 - time_width - tail_width
-    name_width = min(max(14, room - 12), 26)
+    name_width = min(longest + 1, max(8, room - 8))
     middle_width = max(0, room - name_width)
     text = (
         "faint"
@@ -87,7 +101,7 @@ def _phase(view: LaunchView, phase: PhaseView, width: int, *, bar_below: bool) -
         if phase.state == "running"
         else "text"
     )
-    line: list[tuple[str, str]] = [(f"{mark} ", ink), (left(name, name_width), text)]
+    line: list[tuple[str, str]] = [(f"{mark} ", ink), (left(_name(phase), name_width - 1) + " ", text)]
     line += _middle(phase, middle_width, inline_bar=not bar_below)
     line.append((right(_seconds(view, phase), time_width), text if phase.state != "done" else "dim"))
     if tail_width:
@@ -95,8 +109,8 @@ def _phase(view: LaunchView, phase: PhaseView, width: int, *, bar_below: bool) -
     result = [fit(tuple(line), width)]
     if bar_below and phase.state == "running" and phase.total:
         result.append(_progress(phase, width))
-    elif bar_below and phase.note and phase.state in {"missing", "failed", "running"}:
-        result.append(fit(((f"  {clean(phase.note)}", "bad" if ink == "bad" else "dim"),), width))
+    elif bar_below and _has_second(phase):
+        result.append(fit(((f"  {clean(phase.note or '')}", "bad" if ink == "bad" else "dim"),), width))
     return result
 
 

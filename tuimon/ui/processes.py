@@ -33,17 +33,16 @@ def _label(process: ProcessView) -> str:
 
 def row(process: ProcessView, width: int, longest: int) -> Row:
     """One group of processes."""
-    fixed = 3 + 10 + 9 + 8 + 2
-    name_width = max(10, min(longest + 1, width - fixed))
+    name_width = max(10, min(longest, width - 29))
     ink = "suspect" if process.suspect else "text"
     state = next((STATES[letter] for letter in process.states if letter in STATES), "dim")
     cpu = "" if process.cpu is None else f"{process.cpu:.1f} %" if process.cpu < 99.5 else percent(process.cpu)
     line: list[tuple[str, str]] = [
-        (left(_label(process), name_width), ink),
+        (left(_label(process), name_width) + " ", ink),
         (f"{left(process.states, 2)} ", state),
-        (left(waits(clean(process.waits_in or "")), 10), "dim"),
-        (right(cpu, 9), "text" if process.cpu else "dim"),
-        (right("" if process.rss is None else size(process.rss), 8), "dim"),
+        (left(waits(clean(process.waits_in or "")), 8), "dim"),
+        (right(cpu, 8), "text" if process.cpu else "dim"),
+        (right("" if process.rss is None else size(process.rss), 7), "dim"),
         (" ◀" if process.suspect else "  ", "suspect"),
     ]
     if process.note:

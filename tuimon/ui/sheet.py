@@ -1,4 +1,4 @@
-"""Screens beside the board: a header, scrollable rows, the footer."""
+"""Screens beside the board: who, the verdict in one line, scrollable rows, the footer."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from textual.app import ComposeResult
 from textual.screen import Screen
 
 from tuimon.launch.view import LaunchView
+from tuimon.ui.banner import Banner
 from tuimon.ui.footer import Footer
+from tuimon.ui.header import Header
 from tuimon.ui.pane import Painted, Pane
 from tuimon.ui.rows import Row
 
@@ -41,6 +43,8 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     AUTO_FOCUS = "#sheet"
 
     def compose(self) -> ComposeResult:
+        yield Header(id="header")
+        yield Banner(id="banner")
         yield Sheet(self.TITLE)
         yield Footer(id="footer")
 

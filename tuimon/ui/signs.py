@@ -19,7 +19,7 @@ class Signs(Pane):
     def slice(self, view: LaunchView) -> object:
         return view.signs, int(view.now)
 
-    def aside(self, view: LaunchView) -> str:  # noqa: ARG002  the same for every view
+    def aside(self, view: LaunchView, room: int) -> str:  # noqa: ARG002  the same for every view
         return "last seen"
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:

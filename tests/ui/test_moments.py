@@ -1,0 +1,99 @@
+"""Each moment of a launch at each size, as text. `TUIMON_GOLDENS=write` makes them anew: look at the difference."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.ui import launches
+from tests.ui.stage import staged
+
+GOLDENS = Path(__file__).parent / "goldens"
+SIZES = ("80x24", "120x40", "200x60")
+SPECIAL = ("60x16", "200x12", "50x60", "20x5")
+CASES = [
+    *((moment, size) for moment in ("stall", "quiet", "serving") for size in SIZES),
+    *(("stall", size) for size in SPECIAL),
+    *((moment, "80x24") for moment in launches.MOMENTS if moment not in {"stall", "quiet", "serving"}),
+]
+
+
+@pytest.mark.parametrize(("moment", "size"), CASES)
+async def test_a_moment_looks_as_it_was_looked_at(moment: str, size: str) -> None:
+    width, height = map(int, size.split("x"))
+    async with staged(launches.MOMENTS[moment](), (width, height)) as stage:
+        text = stage.text()
+    path = GOLDENS / f"{moment}-{size}.txt"
+    if os.environ.get("TUIMON_GOLDENS") == "write":
+        path.parent.mkdir(exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert text == path.read_text(encoding="utf-8")
+
+
+async def test_the_stall_says_what_where_why_and_what_to_press() -> None:
+    async with staged(launches.stall()) as stage:
+        assert stage.has("SILENT STALL  4 m 12 s", "after “CUDA graphs”, nothing alive", "suspect: TP3")
+        assert stage.has("draft model load: expected (speculative_algorithm=EAGLE3), not seen", "s stacks")
+        assert stage.has("log silent · 8 GPUs 0 % at idle power · 10 of 10 processes asleep · stacks unmoved 3×")
+
+
+async def test_the_age_of_a_stall_counts_up_and_nothing_else_changes() -> None:
+    async with staged(launches.stall()) as stage:
+        before = stage.text().splitlines()
+        await stage.crank(seconds=1)
+        after = stage.text().splitlines()
+    assert "SILENT STALL  4 m 13 s" in "\n".join(after)
+    changed = [old for old, new in zip(before, after, strict=True) if old != new]
+    assert len(changed) < 14
+    assert not any("scheduler" in line and "ago" not in line for line in changed)
+
+
+async def test_amber_is_another_word_and_another_shape_than_red() -> None:
+    async with staged(launches.quiet(), (80, 24)) as stage:
+        assert stage.line(1).startswith("░░ QUIET 14 s · alive: cicc compiles at 100 % CPU ░░░")
+        assert "█" not in stage.line(1)
+
+
+async def test_a_stall_that_ends_gives_way_to_ready() -> None:
+    async with staged(launches.stall()) as stage:
+        await stage.crank(launches.serving())
+        await stage.crank()
+        assert "SILENT STALL" not in stage.text()
+        assert "✔ READY in 6 m 41 s · serving · http://10.1.230.174:30000 · 3 running, 0 queued" in stage.line(1)
+        assert stage.line(2).startswith("╭─ Launch")
+
+
+async def test_without_a_link_nothing_is_judged_and_the_next_try_is_named() -> None:
+    async with staged(launches.unreachable()) as stage:
+        assert stage.has("UNREACHABLE no data for 12 s: link lost, next try in 3 s", "link ✖", "data ✖ 12 s")
+        assert "SILENT STALL" not in stage.text()
+
+
+async def test_what_cannot_be_seen_is_said_not_shown_as_zero() -> None:
+    async with staged(launches.nothing()) as stage:
+        assert stage.has("CONNECTING to gpu-17", "cannot be seen: no reading yet", "link ◌", "data ○")
+        assert " 0 %" not in stage.text()
+
+
+async def test_gpus_that_cannot_be_read_show_question_marks() -> None:
+    blind = launches.replace(
+        launches.gpus(None)[0], mem_used=None, power=None, temperature=None, history=(None, None), word="NVML silent 12 s"
+    )
+    async with staged(launches.replace(launches.stall(), gpus=(blind,))) as stage:
+        assert stage.has("? %", "?/95 GB", "NVML silent 12 s")
+
+
+@pytest.mark.parametrize("moment", sorted(launches.MOMENTS))
+async def test_no_size_crashes_and_no_line_is_too_long(moment: str) -> None:
+    view = launches.MOMENTS[moment]()
+    async with staged(view, (80, 24)) as stage:
+        for width, height in ((20, 5), (1, 1), (33, 9), (71, 30), (99, 18), (149, 22), (150, 70), (80, 24)):
+            await stage.pilot.resize_terminal(width, height)
+            await stage.crank(seconds=1)
+            await stage.crank()
+            lines = stage.text().splitlines()
+            assert len(lines) <= height
+            assert "cannot be drawn" not in stage.text()
+            assert "drawing failed" not in stage.text()

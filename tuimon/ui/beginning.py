@@ -1,0 +1,44 @@
+"""Before there is a log: what has been done, what is being done, what comes, and what the user can do."""
+
+from __future__ import annotations
+
+from tuimon.launch.view import LaunchView
+from tuimon.ui.rows import Row, clean, fit
+
+DONE, NOW, LATER, BAD = ("✔ ", "good"), ("▸ ", "accent"), ("· ", "faint"), ("✖ ", "bad")
+
+
+def beginning(view: LaunchView, width: int) -> list[Row]:
+    """The steps from nothing to the first line of the log."""
+    link, server = view.link, view.server
+    host = clean(view.host)
+    lines: list[Row] = []
+    if link.state == "refused":
+        lines = [(BAD, (f"{host} refused: {clean(link.reason or '')}", "text"))]
+        lines.append((("  ", "text"), (clean(link.detail or view.verdict.advice or ""), "accent")))
+        lines.append((("  ", "text"), ("nothing is tried again by itself", "dim")))
+    elif link.state == "up":
+        lines = [(DONE, (f"connected to {host}", "text"), (f"  {clean(link.detail or '')}", "dim"))]
+    elif link.state == "lost":
+        lines = [(BAD, (f"no link to {host}: {clean(link.reason or 'lost')}", "text"))]
+    else:
+        lines = [(NOW, (f"connecting to {host}", "strong"), (f"  {clean(link.detail or '')}", "dim"))]
+    lines += _server(view)
+    if server is not None and server.log_note:
+        lines.append((("  ", "text"), (clean(server.log_note), "accent")))
+    return [fit(line, width) for line in lines]
+
+
+def _server(view: LaunchView) -> list[Row]:
+    server = view.server
+    if server is None:
+        up = view.link.state == "up"
+        look = "waiting for a launch: SGLang, vLLM, TensorRT-LLM, llama.cpp or torchrun; it is found by itself"
+        first: Row = (
+            (NOW, (look, "strong")) if up else (LATER, ("finds the server: its ranks, port, model and log", "faint"))
+        )
+        return [first, (LATER, ("follows its log from the start of the launch", "faint"))]
+    found: Row = (DONE, (f"found pid {server.pid}", "text"), (f"  {clean(server.model or '')}", "dim"))
+    if server.log is None:
+        return [found, (BAD, ("its log cannot be followed", "text"))]
+    return [found, (NOW, (f"following {clean(server.log)}: no line yet", "strong"))]
