@@ -20,7 +20,7 @@ from tuimon.launch.events import LogReset, ServerFound
 from tuimon.launch.failures import Failures
 from tuimon.launch.logbook import PLAIN, Entry, Logbook, Note, Window, plain, shown_severity
 from tuimon.launch.segments import Segment, Splitter
-from tuimon.launch.serving import Serving
+from tuimon.launch.served import Serving
 from tuimon.launch.timeline import ALONE, Timeline, natural
 from tuimon.launch.told import Timer, Told
 
