@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
 
@@ -51,6 +51,14 @@ class Channel(Protocol):
         """The last 4 KB of its stderr, decoded with replacement."""
 
 
+@runtime_checkable
+class WithPython(Protocol):
+    """A host that can be told which interpreter runs our programs there."""
+
+    python: str
+    """"python3" until a better one is found."""
+
+
 class Host(Protocol):
     """A machine we can run things on. One connection; at most four channels at a time."""
 
@@ -61,9 +69,6 @@ class Host(Protocol):
     @property
     def detail(self) -> str:
         """How it is reached, in words; empty before `connect`."""
-
-    python: str
-    """The interpreter that runs our programs there; "python3" until a better one is found."""
 
     async def connect(self) -> None:
         """Open the link. Raises HostUnreachable, HostKeyUnknown or AccessDenied."""

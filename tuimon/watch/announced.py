@@ -32,15 +32,6 @@ class Announced:
         """The host's."""
         return self._host.detail
 
-    @property
-    def python(self) -> str:
-        """The host's."""
-        return self._host.python
-
-    @python.setter
-    def python(self, path: str) -> None:
-        self._host.python = path
-
     async def connect(self) -> None:
         """The host's."""
         await self._host.connect()

@@ -49,7 +49,6 @@ class Linking:
                 await self._refused(error.sentence())
             else:
                 reason = await self._up()
-                await self._host.close()
                 await self._down(reason)
 
     async def _up(self) -> str:

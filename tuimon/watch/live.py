@@ -116,9 +116,9 @@ class LiveWatch:
         try:
             await self._stop.wait()
         finally:
-            await end(work, 1.0)
+            await end(work, 0.5)
             try:
-                async with asyncio.timeout(1.5):
+                async with asyncio.timeout(2.0):
                     await self._host.close()
             except TimeoutError:
                 pass

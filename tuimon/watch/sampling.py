@@ -8,7 +8,7 @@ from collections.abc import Callable
 import msgspec
 
 from tuimon.config import Settings
-from tuimon.hosts.host import Channel, Host
+from tuimon.hosts.host import Channel, Host, WithPython
 from tuimon.launch.events import Finding, Gap
 from tuimon.launch.view import RED, LaunchView
 from tuimon.probe import send
@@ -25,11 +25,16 @@ STILL_SILENT = 60.0
 """The same when the last start did not help."""
 
 
+class _Path:
+    python = "python3"
+
+
 class Sampling:
     """Runs the probe for as long as the link is up."""
 
     def __init__(self, host: Host, board: Board, settings: Settings, heard: Callable[[Reported], None]) -> None:
         self._host = Announced(host, "sample GPUs, processes and health", board.post, board.clock)
+        self._python = host if isinstance(host, WithPython) else _Path()
         self._nvml: bytes | None = getattr(host, "probe_nvml", None)
         self._within: int | None = getattr(host, "probe_within", None)
         self._board = board
@@ -65,7 +70,7 @@ class Sampling:
         self._channel.write(msgspec.json.encode({"do": what, **how}) + b"\n")
 
     async def _once(self) -> None:
-        channel = await self._host.start(send.command(self._host.python))
+        channel = await self._host.start(send.command(self._python.python))
         lines = Lines()
         try:
             channel.write(send.payload(self._options(), self._nvml))
@@ -129,7 +134,7 @@ class Sampling:
             )
             await self._board.clock.sleep(STILL_SILENT)
         else:
-            self._host.python = found
+            self._python.python = found
 
     def _gap(self, reason: str) -> None:
         if self._board.sample is not None:
