@@ -1,6 +1,6 @@
 # pynvml's own names and shapes, and run by Python 3.6 too:
 # ruff: noqa: ANN001, ANN003, ANN201, ANN204, N802, PLC0415, PLW0603, UP031
-# mypy: allow-untyped-defs, allow-untyped-calls
+# mypy: ignore-errors
 """A stand-in for pynvml: eight GPUs that read the same numbers for ever. Tests append lines to its source to change it."""
 
 GPUS = 8
