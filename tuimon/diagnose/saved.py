@@ -15,6 +15,7 @@ from msgspec import Struct
 from tuimon.config import state_dir
 from tuimon.diagnose.written import as_document, as_text
 from tuimon.launch.events import Stacks
+from tuimon.launch.redact import redact
 
 KEEP = 200
 """Looks kept; the oldest go first."""
@@ -45,13 +46,22 @@ def save(
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stem = free_name(folder, f"stacks-{moment:%Y%m%d-%H%M%S}", safe(host))
         text, document = folder / f"{stem}.txt", folder / f"{stem}.json"
-        write(text, as_text(stacks, head).encode("utf-8", "replace"))
+        write(text, redact(as_text(stacks, head)).encode("utf-8", "replace"))
         raw = {**as_document(stacks, str(text)), "facts": head, "event": msgspec.to_builtins(stacks)}
-        write(document, json.dumps(raw, ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+        write(document, json.dumps(redacted(raw), ensure_ascii=False, indent=1).encode("utf-8", "replace"))
         sweep(folder)
     except OSError as error:
         return Saved(None, None, f"not saved: {folder}: {error.strerror or error}")
     return Saved(str(text), str(document))
+
+
+def redacted(value: object) -> object:
+    """The same tree with the secrets in its texts replaced."""
+    if isinstance(value, str):
+        return redact(value)
+    if isinstance(value, Mapping):
+        return {name: redacted(item) for name, item in value.items()}
+    return [redacted(item) for item in value] if isinstance(value, list | tuple) else value
 
 
 def safe(host: str) -> str:

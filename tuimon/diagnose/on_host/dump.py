@@ -7,31 +7,22 @@ end with it (PR_SET_PDEATHSIG).
 """
 
 import errno
-import hashlib
 import json
 import os
 import platform
 import select
 import shutil
 import signal
-import stat
 import subprocess
 import sys
-import tempfile
 import time
 import zlib
 
+# The host gets both files as one; this line stays here.
+from tuimon.diagnose.on_host.find import find_binaries, read_text, receive
+
 OUTPUT_LIMIT = 16 << 20  # bytes of one dump; 100 threads of 100 frames are 2 MB
 TRY_ANOTHER = ("version of python", "python version", "unexpected argument", "wasn't expected", "unrecognized")
-
-
-def read_text(path):
-    """The file's text, or None where it cannot be read."""
-    try:
-        with open(path, "rb") as file:
-            return file.read(65536).decode("utf-8", "replace").strip()
-    except OSError:
-        return None
 
 
 def write_frame(header, payload=b""):
@@ -49,123 +40,6 @@ def die_with_parent():
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)
     except (ImportError, OSError, AttributeError):
         pass
-
-
-def trusted(path):
-    """Only a file that root or we ourselves own, writable by no one else, is run; as root anything else is a trap."""
-    try:
-        found = os.stat(path)
-    except OSError:
-        return False
-    mine = found.st_uid in (0, os.getuid())
-    return stat.S_ISREG(found.st_mode) and mine and not found.st_mode & 0o002 and os.access(path, os.X_OK)
-
-
-def same_mounts(pid):
-    """Whether the process sees the same files as we do (False for a container seen from outside)."""
-    try:
-        return os.readlink("/proc/%d/ns/mnt" % pid) == os.readlink("/proc/self/ns/mnt")
-    except OSError:
-        return False
-
-
-def beside_server(pid):
-    """Where the server's own environment would have py-spy: beside its interpreter and beside its argv[0]."""
-    if not same_mounts(pid):
-        return
-    try:
-        yield os.path.join(os.path.dirname(os.readlink("/proc/%d/exe" % pid)), "py-spy")
-    except OSError:
-        pass
-    first = (read_text("/proc/%d/cmdline" % pid) or "").split("\0")[0]
-    if first.startswith("/"):
-        yield os.path.join(os.path.dirname(first), "py-spy")
-    for item in (read_text("/proc/%d/environ" % pid) or "").split("\0"):
-        if item.startswith("VIRTUAL_ENV=/"):
-            yield os.path.join(item.split("=", 1)[1], "bin", "py-spy")
-
-
-def cache_path(name):
-    """Where an uploaded py-spy is kept."""
-    return os.path.join(os.path.expanduser("~"), ".cache", "tuimon", name)
-
-
-def digest(path):
-    """The file's sha256, or None."""
-    try:
-        with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
-    except OSError:
-        return None
-
-
-def find_binaries(options):
-    """Paths of py-spy in the order they should be tried: the server's own, PATH, uploaded earlier."""
-    wanted = []
-    for pid, _ in options["targets"]:
-        wanted.extend(beside_server(pid))
-    wanted.append(shutil.which("py-spy") or "")
-    found = []
-    for path in wanted:
-        if path and path not in found and trusted(path):
-            found.append(path)
-    name = options.get("name")
-    if name:
-        cached = cache_path(name)
-        if trusted(cached) and digest(cached) == options["sha256"] and runs(cached):
-            found.append(cached)
-    return found
-
-
-def runs(path):
-    """Whether this host lets us execute the file (noexec mounts do not)."""
-    try:
-        return subprocess.call([path, "--version"], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) == 0
-    except OSError:
-        return False
-
-
-def keep_in_cache(content, name):
-    """Write the binary into the cache; the path, or None where that is impossible or it may not be executed there."""
-    path = cache_path(name)
-    try:
-        os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=os.path.dirname(path))
-        try:
-            with os.fdopen(handle, "wb") as file:
-                file.write(content)
-            os.chmod(draft, 0o700)
-            if runs(draft):
-                os.rename(draft, path)
-                return path
-        except OSError:
-            pass
-        os.unlink(draft)
-    except OSError:
-        pass
-    return None
-
-
-def keep_in_memory(content):
-    """The way round noexec: an anonymous file in memory, gone when we end; None where kernel or Python is too old."""
-    try:
-        handle = os.memfd_create("py-spy", 0)
-        view = memoryview(content)
-        while view:
-            view = view[os.write(handle, view) :]
-    except (AttributeError, OSError):
-        return None
-    path = "/proc/%d/fd/%d" % (os.getpid(), handle)
-    return path if runs(path) else None
-
-
-def receive(options):
-    """The binary that came over stdin, checked, as a path; (None, reason) where it cannot be used."""
-    content = zlib.decompress(sys.stdin.buffer.read(options["packed"]))
-    if hashlib.sha256(content).hexdigest() != options["sha256"]:
-        return None, "py-spy arrived damaged (checksum)"
-    path = keep_in_cache(content, options["name"]) or keep_in_memory(content)
-    return path, "" if path else "py-spy may not be executed here (noexec) and memfd is not allowed either"
 
 
 def status_fields(pid):
@@ -223,15 +97,13 @@ class Dump:
         command = (["sudo", "-n"] if sudo else []) + [binary, "dump"] + mode + ["--json", "--pid", str(pid)]
         self.deadline = time.monotonic() + patience
         self.output = {}  # type: dict
-        environment = dict(os.environ, RUST_BACKTRACE="0")
-        # A py-spy that waits for its caller's terminal or input would never end.
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             preexec_fn=die_with_parent,  # noqa: PLW1509 – this program has one thread
-            env=environment,
+            env=dict(os.environ, RUST_BACKTRACE="0"),
         )
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
@@ -271,7 +143,7 @@ class Dumper:
         self.waiting = []  # type: list
         self.waiting += [(pid, start, 0, False, None) for pid, start in options["targets"]]
         self.running = {}  # type: dict
-        self.sudo_refused = os.getuid() == 0 or not options["sudo"] or not shutil.which("sudo")
+        self.sudo = None if os.getuid() and options["sudo"] and shutil.which("sudo") else False  # None: not asked yet
         self.poll = select.poll()
         self.poll.register(1, 0)  # POLLERR or POLLHUP: the link is gone, nobody wants the answer
 
@@ -330,22 +202,34 @@ class Dumper:
                 self.poll.unregister(handle)
         code, out, error = dump.finish(late)
         if dump.sudo and code != 0 and error.lower().lstrip().startswith("sudo"):
-            self.sudo_refused = True  # it asks for a password, or we may not: the first answer stands
+            self.sudo = False  # it asks for a password: the first answer stands
             self.tell(dump.pid, before[0], b"", before[1], before)
         elif code == 0:
-            self.tell(dump.pid, 0, out, "", None, dump)
-        elif denied(error) and not self.sudo_refused and not dump.sudo:
+            self.tell(dump.pid, 0, out, "", None)
+        elif denied(error) and not dump.sudo and self.may_sudo(dump.binary):
             self.waiting.insert(0, (dump.pid, start, tried, True, (code, error, dump.binary)))
         elif code is not None and any(word in error.lower() for word in TRY_ANOTHER) and tried + 1 < len(self.binaries):
             self.waiting.insert(0, (dump.pid, start, tried + 1, dump.sudo, (code, error, dump.binary)))
         else:
-            self.tell(dump.pid, code, b"", error, None, dump)
+            self.tell(dump.pid, code, b"", error, None)
 
-    def tell(self, pid, code, out, error, before, dump=None):
-        """One frame about one process."""
+    def may_sudo(self, binary):
+        """Whether `sudo -n` runs py-spy for us; asked once, because each refusal can mail the machine's keeper."""
+        if self.sudo is None:
+            command = ["sudo", "-n", "-l", binary]
+            quiet = {"stdin": subprocess.DEVNULL, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+            try:
+                self.sudo = subprocess.call(command, timeout=3, **quiet) == 0
+            except (OSError, subprocess.TimeoutExpired):
+                self.sudo = False
+        return self.sudo
+
+    def tell(self, pid, code, out, error, before):
+        """One frame about one process; `another`: a different py-spy might have read it."""
+        another = error == "no py-spy" or any(word in error.lower() for word in TRY_ANOTHER)
         if error == "no py-spy" and before:
-            error = before[1]
-        header = {"pid": pid, "exit": code, "error": error, "proc": look(pid), "binary": dump and dump.binary}
+            code, error = before[0], before[1]
+        header = {"pid": pid, "exit": code, "error": error, "proc": look(pid), "another": another}
         write_frame(header, zlib.compress(out, 1) if out else b"")
 
     def stop(self):
