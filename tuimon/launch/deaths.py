@@ -12,6 +12,10 @@ from tuimon.launch.rates import same
 
 SECOND_LOOK = 0.8
 """Seconds that it must last: a process on its way out is a zombie for a moment, a debugger stops for a moment."""
+NO_SECOND_LOOK = 2.5
+"""Seconds after which one look is enough, where samples come more slowly than that."""
+TOGETHER = 2.5
+"""Seconds within which a parent spawns the workers of one group."""
 OOM_SECONDS = 15.0
 """An oom kill this short before a death of ours is its cause; others' processes are killed too."""
 
@@ -43,6 +47,8 @@ class _Known(Struct):
     process: Process
     worker: bool
     titled: bool
+    since: float
+    """When first seen."""
 
 
 class Deaths:
@@ -55,7 +61,6 @@ class Deaths:
         self._last: float = 0.0
         self._oom: tuple[int, float] | None = None
         self._oom_at: float | None = None
-        self._living_ranks = 0
         self.resumed_at: float | None = None
         """When a stopped process last went on: silence begins anew, its cause is gone."""
 
@@ -73,7 +78,7 @@ class Deaths:
                 del self._known[pid]
             elif process.state in "ZX":
                 self._lost(known, at, "zombie")
-        self._remember(sample)
+        self._remember(sample, at)
         self._see_halts(now, at)
 
     def _see_oom(self, sample: Sample, at: float) -> None:
@@ -87,13 +92,22 @@ class Deaths:
         process = known.process
         if not known.worker or process.pid in self._missed:
             return
-        certain = known.titled or how == "zombie"
+        certain = known.titled or how == "zombie" or self._has_twin(known)
         self._missed[process.pid] = Death(pid=process.pid, rank=process.rank, at=at, how=how, certain=certain)
 
-    def _remember(self, sample: Sample) -> None:
+    def _has_twin(self, lost: _Known) -> bool:
+        """A worker that its parent spawned together with this one lives on: so this was no child that had done its work."""
+        return is_worker(lost.process) and any(
+            is_worker(known.process)
+            and known.process.ppid == lost.process.ppid
+            and abs(known.since - lost.since) <= TOGETHER
+            for pid, known in self._known.items()
+            if pid != lost.process.pid and pid not in self._missed
+        )
+
+    def _remember(self, sample: Sample, at: float) -> None:
         processes = sample.processes or ()
         ranks = ranks_of(processes)
-        self._living_ranks = len(ranks)
         peers = {process.pid for process in ranks}
         pids = {process.pid for process in processes}
         titles = [process.title for process in ranks]
@@ -108,7 +122,12 @@ class Deaths:
             worker = heavy and not helper and (is_worker(process) or rooted or twin)
             # A rank is a rank from its title on, whatever its size.
             worker = worker or (process.rank is not None and not helper)
-            self._known[process.pid] = _Known(process=process, worker=worker, titled=process.rank is not None)
+            self._known[process.pid] = _Known(
+                process=process,
+                worker=worker,
+                titled=process.rank is not None,
+                since=known.since if known is not None else at,
+            )
 
     def _see_halts(self, now: dict[int, Process], at: float) -> None:
         for pid in list(self._halts):
@@ -121,13 +140,16 @@ class Deaths:
                     pid=pid, rank=process.rank, name=process.name, since=at, frozen=bool(process.frozen) and process.state != "T"
                 )  # fmt: skip
 
-    def halts(self) -> tuple[Halt, ...]:
+    def halts(self, now: float) -> tuple[Halt, ...]:
         """Who is stopped or frozen, confirmed by a second look."""
-        return tuple(halt for halt in self._halts.values() if self._last - halt.since >= SECOND_LOOK)
+        return tuple(halt for halt in self._halts.values() if self._confirmed(halt.since, now))
 
-    def deaths(self) -> tuple[Death, ...]:
+    def deaths(self, now: float) -> tuple[Death, ...]:
         """Who died, confirmed by a second look, in the order in which it was noticed."""
-        return tuple(self._told(death) for death in self._missed.values() if self._last - death.at >= SECOND_LOOK)
+        return tuple(self._told(death) for death in self._missed.values() if self._confirmed(death.at, now))
+
+    def _confirmed(self, since: float, now: float) -> bool:
+        return self._last - since >= SECOND_LOOK or now - since >= NO_SECOND_LOOK
 
     def first_dead(self) -> tuple[Death, ...]:
         """The first to die, also unconfirmed, for the time after everything has ended.
@@ -142,8 +164,10 @@ class Deaths:
 
     @property
     def all_dead(self) -> bool:
-        """No rank is left."""
-        return bool(self._missed) and self._living_ranks == 0
+        """No rank is left; where titles told the ranks, the launcher above them is none."""
+        titled = any(death.rank for death in self._missed.values())
+        alive = [known for pid, known in self._known.items() if pid not in self._missed and known.worker]
+        return bool(self._missed) and not any(known.titled or not titled for known in alive)
 
     def _told(self, death: Death) -> Death:
         if self._oom_at is not None and -2.0 <= death.at - self._oom_at <= OOM_SECONDS:

@@ -197,6 +197,9 @@ class Gpus:
         for gpu in sample.gpus or ():
             card = self.cards.get(gpu.index) or self.cards.setdefault(gpu.index, Card(gpu.index))
             card.see(gpu, tree, at)
+        if sample.gpus is not None:
+            there = {gpu.index for gpu in sample.gpus}
+            self.cards = {index: card for index, card in self.cards.items() if index in there}
         anybody = any(card.pids for card in self.cards.values())
         for card in self.cards.values():
             strangers_only = bool(card.now.procs) and not card.pids

@@ -18,6 +18,9 @@ class HealthStrip:
     def __init__(self) -> None:
         self.event: Health | None = None
         self.ready_at: float | None = None
+        """First answer that proves that the server can serve."""
+        self.http_at: float | None = None
+        """First 2xx of any path: it proves HTTP only. SGLang answers `/model_info` while its warm-up request may hang."""
         self.answered_at: float | None = None
         """Last answer that was not an error of the server."""
         self.stranger: int | None = None
@@ -28,8 +31,8 @@ class HealthStrip:
         """How many bad answers running."""
         self._history: deque[Mark] = deque(maxlen=HISTORY)
 
-    def see(self, event: Health, tree: frozenset[int], *, log_readable: bool) -> None:
-        """Take one answer. `log_readable` = the log would tell when the server is ready."""
+    def see(self, event: Health, tree: frozenset[int]) -> None:
+        """Take one answer; `tree` = pids of the server."""
         self.event = event
         known = event.listener is not None and tree
         self.stranger = event.listener if known and event.listener not in tree else None
@@ -38,8 +41,10 @@ class HealthStrip:
         if mark in {"ok", "open"} and self.stranger is None:
             self.answered_at = event.at
             self.bad_since, self.bad = None, 0
-            if self.ready_at is None and proves_ready(event, log_readable=log_readable):
-                self.ready_at = event.at
+            if event.status is not None and 200 <= event.status < 300:
+                self.http_at = event.at if self.http_at is None else self.http_at
+                if self.ready_at is None and "health" in (event.path or ""):
+                    self.ready_at = event.at
             return
         self.bad_since = event.at if self.bad_since is None else self.bad_since
         self.bad += 1
@@ -77,16 +82,6 @@ class HealthStrip:
             ready_at=ready_at,
             answered_at=self.answered_at,
         )
-
-
-def proves_ready(event: Health, *, log_readable: bool) -> bool:
-    """Whether this answer means that the server can serve.
-
-    SGLang answers `/model_info` while its warm-up request may hang; so such a path counts only where no log can tell.
-    """
-    if event.status is None or not 200 <= event.status < 300:
-        return False
-    return "health" in (event.path or "") or not log_readable
 
 
 def _mark(event: Health) -> Mark:

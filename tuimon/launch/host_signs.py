@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tuimon.launch.events import Process, Sample
-from tuimon.launch.rates import Rates, total
 from tuimon.launch.ranks import is_compiler
+from tuimon.launch.rates import Rates, total
 from tuimon.launch.signs import Look, Sign, size
 
 READ = 64_000.0

@@ -6,11 +6,14 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
+from tuimon.launch.kinds import SPINS
 from tuimon.launch.rates import total
 
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
 
+STACK_LOOKS = 3
+"""Looks at the stacks without motion that decide alone."""
 COMPUTES = 0.2
 """Cores. Hung trees that do not spin use ≤ 0.03; without fault and I/O counters, work cannot be told from a spin above this."""
 UNSEEN_PHASES = (
@@ -35,6 +38,10 @@ def limits(run: Run) -> Limits:
     patience = run.patience
     normal = Limits(quiet=patience.quiet, stalled=patience.stalled)
     if host_seen(run):
+        if _gpu_would_decide(run):
+            return Limits(
+                patience.quiet, patience.blind, "the host is busy and the GPUs cannot be read: patience is longer"
+            )
         return normal
     if run.vitals.log.readable or run.gpus.seen or cpu_idle(run):
         if cpu_idle(run):
@@ -58,6 +65,12 @@ def host_seen(run: Run) -> bool:
     """Whether the host would tell work from idleness: faults or I/O of the processes can be read."""
     rates = run.vitals.rates
     return any(total(rates, field) is not None for field in ("minor", "rchar", "read"))
+
+
+def _gpu_would_decide(run: Run) -> bool:
+    """One core at 100 % without faults is a spin, a graph capture, or a GPU at work: only the GPU, or the stacks, can tell."""
+    cpu = total(run.vitals.rates, "cpu") or 0.0
+    return not run.gpus.seen and run.vitals.stacks.looks < STACK_LOOKS and cpu >= SPINS
 
 
 def cpu_idle(run: Run) -> bool:

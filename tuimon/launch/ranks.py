@@ -10,6 +10,10 @@ from tuimon.launch.events import Process
 LOADED = 100 * 1024 * 1024
 """Bytes of resident memory that a process has once it imported a deep learning library."""
 HELPERS = ("resource_tracker", "compile_worker", "semaphore_tracker", "detokenizer")
+BYSTANDERS = frozenset(
+    {"raylet", "gcs_server", "dashboard", "node_exporter", "prometheus", "dcgm-exporter", "tee", "nvidia-smi", "py-spy"}
+)
+"""Their work says nothing about the launch: daemons that tick for ever, and the one that writes the log."""
 COMPILERS = frozenset({
     "nvcc", "cicc", "ptxas", "cudafe++", "fatbinary", "nvlink", "ninja", "cc1plus", "cc1", "g++", "gcc", "gcc-real", "c++", "cc",
     "clang", "clang++", "ld", "ld.lld", "lld", "collect2", "as", "hipcc", "cmake", "make", "rustc",
@@ -21,6 +25,12 @@ _NUMBERED = re.compile(r"^(.*?)(\d+)$")
 def is_compiler(process: Process) -> bool:
     """A compiler by its own name, or an inductor or triton worker by its title."""
     return (process.name or "") in COMPILERS or "compile_worker" in (process.title or "")
+
+
+def is_bystander(process: Process) -> bool:
+    """A process of the tree whose activity is no sign of life."""
+    title = process.title or ""
+    return (process.name or "") in BYSTANDERS or "ray/dashboard" in title or "log_monitor.py" in title
 
 
 def is_worker(process: Process) -> bool:

@@ -8,7 +8,19 @@ from tuimon.config import Patience
 from tuimon.launch.attention import Attention
 from tuimon.launch.deaths import Deaths
 from tuimon.launch.events import (
-    Collectives, Finding, Health, LogReset, LogText, LogUnreadable, Metrics, Process, Sample, ServerFound, ServerGone, Stacks, UsualTimes,
+    Collectives,
+    Finding,
+    Health,
+    LogReset,
+    LogText,
+    LogUnreadable,
+    Metrics,
+    Process,
+    Sample,
+    ServerFound,
+    ServerGone,
+    Stacks,
+    UsualTimes,
 )  # fmt: skip
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.growth import Growth
@@ -122,8 +134,7 @@ class Run:
 
     def take_health(self, event: Health) -> None:
         """One answer of the health endpoint."""
-        tree = frozenset(process.pid for process in self.processes)
-        self.health.see(event, tree, log_readable=self.vitals.log.readable and not self.told.milestones_hidden)
+        self.health.see(event, frozenset(process.pid for process in self.processes))
 
     def take_metrics(self, event: Metrics) -> None:
         """Values of /metrics."""
@@ -171,8 +182,9 @@ class Run:
     @property
     def ready_at(self) -> float | None:
         """When the server was ready: the log's line or the first proving answer, whichever came first."""
-        instants = [instant for instant in (self.told.ready, self.health.ready_at) if instant is not None]
-        return min(instants) if instants else None
+        log_tells = self.vitals.log.readable and not self.told.milestones_hidden
+        sources = (self.told.ready, self.health.ready_at, None if log_tells else self.health.http_at)
+        return min((instant for instant in sources if instant is not None), default=None)
 
     @property
     def born_lately(self) -> bool:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tuimon.launch.gpus import spinning
-from tuimon.launch.rates import total
 from tuimon.launch.ranks import in_short
+from tuimon.launch.rates import total
 
 if TYPE_CHECKING:
     from tuimon.launch.run import Run

@@ -8,8 +8,23 @@ from typing import Literal
 from tuimon.config import Patience
 from tuimon.launch import processes
 from tuimon.launch.events import (
-    AnyEvent, Collectives, CommandRun, Finding, Gap, Health, Linked, LogReset, LogText, LogUnreadable, Metrics, Sample, ServerFound,
-    ServerGone, Stacks, Unlinked, UsualTimes,
+    AnyEvent,
+    Collectives,
+    CommandRun,
+    Finding,
+    Gap,
+    Health,
+    Linked,
+    LogReset,
+    LogText,
+    LogUnreadable,
+    Metrics,
+    Sample,
+    ServerFound,
+    ServerGone,
+    Stacks,
+    Unlinked,
+    UsualTimes,
 )  # fmt: skip
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.run import Run

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from tuimon.launch.run import Run
     from tuimon.launch.state import Launch
 
-UNCERTAIN_DEATH = 2.0
+UNCERTAIN_DEATH = 1.5
 """Seconds of silence after which an untitled child that vanished is what everybody waits for."""
 OUTLIVED = 20.0
 """Seconds of further log life after a "fatal" line that prove that it was not."""
@@ -68,21 +68,21 @@ def judge(launch: Launch, now: float) -> Verdict:
 def _reason(run: Run, now: float) -> Reason:
     """The first rule that applies: certain things before silence."""
     return (
-        _ended(run)
-        or _fatal(run)
+        _ended(run, now)
+        or _fatal(run, now)
         or _closing(run)
         or _dead(run, now)
-        or _halted(run)
+        or _halted(run, now)
         or (_after_ready(run, now) if run.ready_at is not None else _before_ready(run, now))
     )
 
 
-def _ended(run: Run) -> Reason | None:
+def _ended(run: Run, now: float) -> Reason | None:
     """Nothing of the server is left."""
     if run.gone_at is None:
         return None
     told = run.told
-    if _is_fatal(run):
+    if _is_fatal(run, now):
         return _crash(run, run.gone_at)
     if told.ended is not None or run.exit == 0 or (not told.serves and run.exit is None and not _killed(run)):
         return Reason("finished", run.gone_at, "finished: it ended as asked", certain=True)
@@ -98,18 +98,18 @@ def _killed(run: Run) -> bool:
     return bool(run.deaths.first_dead()) and run.deaths.first_dead()[0].how == "zombie"
 
 
-def _is_fatal(run: Run) -> bool:
+def _is_fatal(run: Run, now: float) -> bool:
     """A fatal line, unless the server became ready or went on for long after it."""
     fatal = run.told.fatal
     if fatal is None or (run.ready_at is not None and run.ready_at > fatal.at):
         return False
     last = run.told.last_life
-    alive = run.gone_at is None and not run.deaths.deaths()
+    alive = run.gone_at is None and not run.deaths.deaths(now)
     return not (alive and last is not None and last - fatal.at > OUTLIVED)
 
 
-def _fatal(run: Run) -> Reason | None:
-    return _crash(run, run.told.fatal.at) if _is_fatal(run) and run.told.fatal is not None else None
+def _fatal(run: Run, now: float) -> Reason | None:
+    return _crash(run, run.told.fatal.at) if _is_fatal(run, now) and run.told.fatal is not None else None
 
 
 def _crash(run: Run, since: float) -> Reason:
@@ -139,7 +139,7 @@ def _closing(run: Run) -> Reason | None:
 
 def _dead(run: Run, now: float) -> Reason | None:
     """A rank is a zombie or has vanished: the others wait for it for ever."""
-    dead = [death for death in run.deaths.deaths() if death.certain or _unmourned(run, death, now)]
+    dead = [death for death in run.deaths.deaths(now) if death.certain or _unmourned(run, death, now)]
     if not dead:
         return None
     first = min(dead, key=lambda death: death.at)
@@ -176,9 +176,9 @@ def _dead_suspect(death: Death) -> Suspect:
     return Suspect(death.rank, death.pid, reason)
 
 
-def _halted(run: Run) -> Reason | None:
+def _halted(run: Run, now: float) -> Reason | None:
     """Stopped by a signal, or frozen with its cgroup."""
-    halts = run.deaths.halts()
+    halts = run.deaths.halts(now)
     if not halts:
         return None
     frozen = [halt for halt in halts if halt.frozen]
@@ -233,7 +233,7 @@ def _before_ready(run: Run, now: float) -> Reason:
             words = f"waits as it may: {run.told.allowed_wait}"
         return Reason("quiet", log.last or run.began, words, "compiling" if freshest is run.vitals.compilers else None)
     phase = run.told.phase
-    return Reason("starting", run.told.phase_since or run.began, phase if phase else "starting")
+    return Reason("starting", run.told.phase_since or run.began, phase or "starting")
 
 
 def _stalled(run: Run, bears: Limits) -> Reason:

@@ -10,6 +10,7 @@ from tuimon.launch.gpu_signs import GpuMemory, GpuWork, LinkTraffic
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.host_signs import Compilers, DiskReads, HostWork, Network
 from tuimon.launch.motion import StacksMoved
+from tuimon.launch.ranks import is_bystander
 from tuimon.launch.rates import Rates, between
 from tuimon.launch.signs import Look, Sign
 from tuimon.launch.told import Told
@@ -102,7 +103,9 @@ class Vitals:
         """Read one sample beside the one before it."""
         self.rates = between(before, sample) if before is not None else {}
         seconds = sample.mono - before.mono if before is not None and sample.mono > before.mono else None
-        look = Look(at=sample.at, before=before, sample=sample, rates=self.rates, seconds=seconds, gpus=gpus)
+        bystanders = {process.pid for process in sample.processes or () if is_bystander(process)}
+        rates = {pid: rate for pid, rate in self.rates.items() if pid not in bystanders} if bystanders else self.rates
+        look = Look(at=sample.at, before=before, sample=sample, rates=rates, seconds=seconds, gpus=gpus)
         for sign in self._sampled:
             sign.see(look)
 

@@ -10,7 +10,16 @@ from pathlib import Path
 from typing import Any
 
 from tuimon.launch.events import (
-    AnyEvent, Gpu, Health, HostLoad, Linked, LogStat, LogText, Process, Sample, ServerFound,
+    AnyEvent,
+    Gpu,
+    Health,
+    HostLoad,
+    Linked,
+    LogStat,
+    LogText,
+    Process,
+    Sample,
+    ServerFound,
 )  # fmt: skip
 from tuimon.recording.errors import UnreadableRecording
 

@@ -100,7 +100,8 @@ def score(name: str, truth: dict[str, Any], judged: Sequence[Moment]) -> Row:
         delay = max(0.0, reds[0].t - onset) if reds else None
     if state == "crashed":
         found = judged[-1].verdict.state == "crashed"
-    suspects = tuple(s.pid for s in reds[-1].verdict.suspects if s.pid is not None) if reds else ()
+    named = [moment for moment in reds if truth.get("end") is None or moment.t <= truth["end"]] or reds
+    suspects = tuple(s.pid for s in named[-1].verdict.suspects if s.pid is not None) if named else ()
     culprit = truth.get("culprit_pid")
     ready = next((moment.t for moment in judged if moment.verdict.state in {"ready", "serving"}), None)
     row = Row(

@@ -1,0 +1,254 @@
+"""Certain deaths need no patience; what only looks like one needs a second look."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.judging import Rank, Story, hung
+from tuimon.launch.events import HostLoad, Sample, ServerGone
+from tuimon.launch.told import LogError
+from tuimon.launch.view import RED
+
+
+def _alive(ranks: int = 2) -> Story:
+    story = Story(ranks)
+    story.everybody("imports", "idle")
+    story.runs(5)
+    return story
+
+
+def _fatal(story: Story, **more: Any) -> LogError:
+    return LogError(
+        line=9, text="torch.OutOfMemoryError: CUDA out of memory", kind="cuda_memory", at=story.now, fatal=True, **more
+    )
+
+
+def test_a_zombie_rank_is_certain_within_three_seconds() -> None:
+    story = _alive()
+    story.ranks[1].does = "zombie"
+    verdict = story.runs(2)
+    assert verdict.state == "stalled"
+    assert verdict.certain
+    assert verdict.kind == "rank killed"
+    assert [(s.rank, s.pid) for s in verdict.suspects] == [("TP1", 102)]
+
+
+def test_a_vanished_rank_is_certain_while_others_work_on() -> None:
+    story = _alive()
+    story.ranks = story.ranks[:1]
+    verdict = story.runs(2)
+    assert verdict.state == "stalled"
+    assert verdict.certain
+    assert [s.pid for s in verdict.suspects] == [102]
+
+
+def test_a_helper_may_come_and_go() -> None:
+    story = _alive()
+    story.others = [
+        Rank(300, None, title="python -m vllm.model_executor.models.registry"),
+        Rank(301, None, name="nvidia-smi"),
+        Rank(302, None, title="python -c from multiprocessing.resource_tracker import main"),
+    ]
+    story.runs(5)
+    story.others[1].does = "zombie"
+    story.runs(3)
+    story.others = []
+    story.runs(5)
+    assert not set(story.states()) & RED
+
+
+SPAWNED = "python -c from multiprocessing.spawn import spawn_main"
+
+
+def test_a_worker_without_a_title_yet_that_vanishes_beside_its_twin_is_certain() -> None:
+    story = Story(0)
+    story.others = [Rank(301, None, title=SPAWNED), Rank(302, None, title=SPAWNED)]
+    story.runs(5)
+    story.others = story.others[:1]
+    verdict = story.runs(2)
+    assert verdict.state == "stalled"
+    assert verdict.certain
+    assert [s.pid for s in verdict.suspects] == [302]
+
+
+def test_a_lone_child_that_vanishes_matters_only_if_silence_follows() -> None:
+    def after_the_child(does: str) -> Story:
+        story = Story(0)
+        story.others = [Rank(301, None, title=SPAWNED)]
+        story.runs(5)
+        story.others.append(Rank(302, None, title=SPAWNED))
+        story.runs(5)
+        story.others = story.others[:1]
+        story.others[0].does = does
+        story.runs(3)
+        return story
+
+    assert not set(after_the_child("imports").states()) & RED
+    silent = after_the_child("sleeps").launch.verdict
+    assert silent.state == "stalled"
+    assert [s.pid for s in silent.suspects] == [302]
+
+
+def test_no_rank_left_is_a_crash() -> None:
+    story = _alive()
+    story.everybody("zombie")
+    assert story.runs(2).state == "crashed"
+
+
+def test_one_glance_at_a_zombie_is_not_enough() -> None:
+    story = _alive()
+    story.ranks[1].does = "zombie"
+    assert story.runs(1).state not in RED
+
+
+def test_an_oom_kill_is_named_only_if_it_was_ours() -> None:
+    story = _alive()
+    story.host_load = HostLoad(oom_kills=1)
+    assert story.runs(2).state not in RED
+    story.host_load = HostLoad(oom_kills=2)
+    story.ranks[1].does = "zombie"
+    verdict = story.runs(2)
+    assert verdict.kind == "out of memory"
+    assert "memory" in (verdict.advice or "")
+
+
+def test_a_stopped_rank_is_frozen_and_certain() -> None:
+    story = _alive()
+    story.ranks[1].does = "stops"
+    verdict = story.runs(2)
+    assert verdict.state == "frozen"
+    assert verdict.certain
+    assert verdict.kind == "rank stopped"
+    assert [s.rank for s in verdict.suspects] == ["TP1"]
+    assert "CONT" in (verdict.advice or "")
+
+
+def test_a_debuggers_stop_is_not_frozen() -> None:
+    story = _alive()
+    story.ranks[1].more = {"state": "t"}
+    assert story.runs(5).state not in RED
+
+
+def test_a_frozen_cgroup_is_frozen() -> None:
+    story = _alive()
+    for rank in story.ranks:
+        rank.more = {"frozen": True, "state": "S"}
+    verdict = story.runs(2)
+    assert verdict.state == "frozen"
+    assert verdict.kind == "cgroup frozen"
+
+
+def test_after_a_stopped_rank_goes_on_silence_begins_anew() -> None:
+    story = _alive()
+    story.everybody("sleeps")
+    story.ranks[1].does = "stops"
+    story.runs(60)
+    story.ranks[1].does = "sleeps"
+    assert story.runs(2).state not in RED
+    assert story.runs(20).state == "stalled"
+    assert story.launch.snapshot(story.now).episodes[0].state == "frozen"
+
+
+def test_slow_sampling_needs_no_second_sample() -> None:
+    story = _alive()
+    story.interval = 5.0
+    story.runs(20)
+    story.ranks[1].does = "stops"
+    story.runs(5)
+    assert story.launch.settle(story.now + 3).state == "frozen"
+
+
+def test_a_fatal_line_is_a_crash_at_once() -> None:
+    story = _alive()
+    story.tells(fatal=_fatal(story, rank="TP1", advice="Lower --mem-fraction-static."), error=_fatal(story, rank="TP1"))
+    verdict = story.runs(1)
+    assert verdict.state == "crashed"
+    assert verdict.certain
+    assert verdict.headline.startswith("torch.OutOfMemoryError")
+    assert verdict.advice == "Lower --mem-fraction-static."
+    assert [s.pid for s in verdict.suspects] == [102]
+
+
+def test_the_first_error_is_shown_not_the_last() -> None:
+    story = _alive()
+    first = LogError(line=3, text="ValueError: the cause", kind="traceback", at=story.now, fatal=False)
+    story.tells(error=first, fatal=_fatal(story))
+    assert story.runs(1).headline == "ValueError: the cause"
+
+
+def test_a_fatal_line_that_the_server_outlives_was_none() -> None:
+    story = _alive()
+    story.tells(fatal=_fatal(story))
+    assert story.runs(1).state == "crashed"
+    for _ in range(8):
+        story.runs(3)
+        story.says("goes on")
+    assert story.runs(1).state == "starting"
+    ready = _alive()
+    ready.tells(fatal=_fatal(ready))
+    ready.runs(2)
+    ready.tells(ready=ready.now)
+    assert ready.runs(1).state == "ready"
+
+
+class TestTheEnd:
+    """How a launch can end."""
+
+    def test_as_asked(self) -> None:
+        story = _alive()
+        story.tells(ready=story.now)
+        story.runs(2)
+        story.tells(ended=story.now)
+        story.ranks = []
+        assert story.runs(3).state == "finished", "ranks that vanish after SIGTERM are no deaths"
+        self._gone(story)
+        assert story.launch.settle(story.now).state == "finished"
+
+    def test_before_ready_without_a_word(self) -> None:
+        story = _alive()
+        self._gone(story)
+        verdict = story.launch.settle(story.now)
+        assert verdict.state == "crashed"
+        assert verdict.certain
+
+    def test_after_ready_without_a_word(self) -> None:
+        story = _alive()
+        story.tells(ready=story.now)
+        self._gone(story)
+        assert story.launch.settle(story.now).state == "crashed"
+
+    def test_training_that_just_ends_has_finished(self) -> None:
+        story = _alive()
+        story.tells(serves=False)
+        self._gone(story)
+        assert story.launch.settle(story.now).state == "finished"
+
+    def test_training_with_a_dead_rank_has_crashed(self) -> None:
+        story = _alive()
+        story.tells(serves=False)
+        story.ranks[1].does = "zombie"
+        story.runs(1)
+        self._gone(story)
+        verdict = story.launch.settle(story.now)
+        assert verdict.state == "crashed"
+        assert [s.pid for s in verdict.suspects] == [102]
+
+    @pytest.mark.parametrize(("code", "state"), [(0, "finished"), (1, "crashed"), (-9, "crashed")])
+    def test_the_exit_code_decides_where_it_is_known(self, code: int, state: str) -> None:
+        story = _alive()
+        story.apply(ServerGone(at=story.now, pid=100, exit=code))
+        assert story.launch.settle(story.now).state == state
+
+    @staticmethod
+    def _gone(story: Story) -> None:
+        story.now += 1
+        story.apply(Sample(at=story.now, mono=story.mono + 1, processes=()))
+
+
+def test_a_stop_is_found_even_in_a_launch_that_is_already_red() -> None:
+    story = hung()
+    story.runs(25)
+    story.ranks[0].does = "stops"
+    assert story.runs(2).state == "frozen"
