@@ -193,11 +193,16 @@ def assemble(answer: Answer, targets: Sequence[Target], asked: bool) -> Stacks:
         head = answer.heads.get(target.pid)
         threads = unpack(answer.bodies.get(target.pid, b"")) if head and head.get("exit") == 0 else None
         if head is not None and threads:
-            seen = head.get("proc") or {}
-            ranks.append(rank_stack(target, threads, seen))
+            ranks.append(rank_stack(target, threads, seen_of(head)))
         else:
             unread.append(Unread(target.pid, target.rank, unread_reason(head, answer)))
     return Stacks(ranks=tuple(ranks), unread=tuple(unread), cost=answer.seconds, asked=asked)
+
+
+def seen_of(head: dict[str, Any]) -> dict[str, Any]:
+    """What /proc showed of the process."""
+    seen = head.get("proc")
+    return seen if isinstance(seen, dict) else {}
 
 
 def rank_stack(target: Target, threads: tuple[ThreadStack, ...], seen: dict[str, Any]) -> RankStack:
@@ -227,8 +232,7 @@ def unread_reason(head: dict[str, Any] | None, answer: Answer) -> str:
     """Why this process has no stack."""
     if head is None:
         return "the answer broke off" if answer.seconds is None else "the host said nothing about it"
-    seen = head.get("proc")
-    seen = seen if isinstance(seen, dict) else {}
+    seen = seen_of(head)
     if head.get("exit") == 0:
         return reason("it runs no Python thread, or py-spy's answer cannot be read", 0, seen, answer.about)
     error = str(head.get("error", ""))
