@@ -54,12 +54,14 @@ async def collect(stdout: Reader, stderr: Reader, limit: int, stop: Callable[[],
 
 async def _keep(reader: Reader, limit: int, stop: Callable[[], None]) -> tuple[bytes, bool]:
     kept = bytearray()
+    cut = False
     while piece := await reader.read(PIECE):
-        kept += piece[: limit - len(kept) + 1]
-        if len(kept) > limit:
-            stop()
-            return bytes(kept[:limit]), True
-    return bytes(kept), False
+        room = limit - len(kept)
+        kept += piece[:room]
+        if len(piece) > room and not cut:
+            cut = True
+            stop()  # the guard ends the command; what it still says is read and dropped
+    return bytes(kept), cut
 
 
 class Tail:

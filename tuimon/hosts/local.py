@@ -26,6 +26,7 @@ class LocalHost:
     def __init__(self, name: str = "localhost") -> None:
         self._name = name
         self._channels: set[LocalChannel] = set()
+        self._ending: set[asyncio.Future[list[int | None]]] = set()
         self.python = "python3"
         """The interpreter for our programs."""
 
@@ -56,6 +57,8 @@ class LocalHost:
             raise CommandTimedOut(f"{argv[0]} did not end within {timeout:g} s") from None
         finally:
             feed.close()  # the guard ends the command
+            if process.returncode is None:
+                self._attend(process, stdout, stderr)
 
     async def start(self, argv: Sequence[str]) -> Channel:
         """Start a program of ours that ends when its stdin ends. Raises HostError."""
@@ -87,7 +90,13 @@ class LocalHost:
     async def close(self) -> None:
         """End our programs."""
         channels, self._channels = self._channels, set()
-        await asyncio.gather(*(channel.close() for channel in channels))
+        await asyncio.gather(*(channel.close() for channel in channels), *self._ending)
+
+    def _attend(self, process: Process, *streams: StreamReader) -> None:
+        """See a command off that has outlived our interest: unread pipes would keep it, and us, waiting."""
+        ending = asyncio.ensure_future(asyncio.gather(process.wait(), *(Tail().drain(stream) for stream in streams)))
+        self._ending.add(ending)
+        ending.add_done_callback(self._ending.discard)
 
 
 def _write(target: Path, content: bytes, mode: int) -> None:

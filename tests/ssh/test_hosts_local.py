@@ -1,0 +1,227 @@
+"""This machine as a host, and what may be written as HOST."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import time
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tuimon.hosts import pick
+from tuimon.hosts.address import Address, parse
+from tuimon.hosts.errors import BadAddress, CommandTimedOut, HostError, TransferFailed
+from tuimon.hosts.host import LogPiece
+from tuimon.hosts.local import LocalHost
+from tuimon.hosts.ssh import SshHost
+
+
+@pytest.fixture
+async def host() -> AsyncIterator[LocalHost]:
+    host = LocalHost()
+    await host.connect()
+    yield host
+    await host.close()
+
+
+async def test_a_command_is_run_as_over_ssh(host: LocalHost) -> None:
+    done = await host.run(["sh", "-c", "cat; echo bad >&2; exit 7"], stdin=b"\xff\x00in")
+    assert (done.exit, done.stdout, done.stderr) == (7, b"\xff\x00in", b"bad\n")
+    assert (await host.run(["no-such-program"])).exit == 127
+
+
+async def test_a_command_that_takes_too_long_is_ended(host: LocalHost, tmp_path: Path) -> None:
+    with pytest.raises(CommandTimedOut):
+        await host.run(["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 60"], timeout=0.3)
+    await _gone(int(_read(tmp_path / "pid")))
+
+
+async def test_endless_output_is_cut(host: LocalHost) -> None:
+    done = await host.run(["yes"], limit=1000)
+    assert done.truncated
+    assert len(done.stdout) == 1000
+
+
+async def test_a_program_ends_with_its_stdin_and_one_that_does_not_is_ended_at_the_close(tmp_path: Path) -> None:
+    host = LocalHost()
+    polite = await host.start(["sh", "-c", "cat; echo bye >&2"])
+    polite.write(b"hello")
+    assert await polite.read() == b"hello"
+    polite.end_input()
+    assert await polite.read() == b""
+    assert await polite.wait() == 0
+    assert polite.errors() == "bye\n"
+    await host.start(["sh", "-c", f"echo $$ > {tmp_path}/pid; exec sleep 60"])
+    async with asyncio.timeout(5):
+        while not _read(tmp_path / "pid"):  # noqa: ASYNC110  another program gives no event
+            await asyncio.sleep(0.01)
+    began = time.monotonic()
+    await host.close()
+    assert time.monotonic() - began < 2.5
+    assert not _lives(int(_read(tmp_path / "pid")))
+
+
+async def test_a_program_that_does_not_exist_says_so(host: LocalHost) -> None:
+    with pytest.raises(HostError, match="cannot be started"):
+        await host.start(["no-such-program"])
+
+
+async def test_a_file_is_put_with_its_mode_and_nothing_beside_it(host: LocalHost, tmp_path: Path) -> None:
+    target = tmp_path / "new" / "file"
+    await host.put(b"content", str(target), 0o700)
+    assert target.read_bytes() == b"content"
+    assert target.stat().st_mode & 0o777 == 0o700
+    assert len(list(target.parent.iterdir())) == 1
+    with pytest.raises(TransferFailed, match="could not be written"):
+        await host.put(b"x", str(target / "below"), 0o600)
+
+
+async def test_this_machine_is_never_lost(host: LocalHost) -> None:
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.05):
+            await host.lost()
+
+
+async def test_a_log_is_followed_through_all_that_can_happen_to_it(host: LocalHost, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    pieces = host.follow(str(log), -1)
+    assert (await _next(pieces)).kind == "missing"
+    log.write_bytes(b"one\n")
+    assert await _text(pieces, 4) == b"one\n"
+    with log.open("ab") as file:
+        file.write(b"two \xff\n")
+    assert await _text(pieces, 6) == b"two \xff\n"
+    log.write_bytes(b"3\n")
+    assert (await _next(pieces)).kind == "truncated"
+    assert await _text(pieces, 2) == b"3\n"
+    with log.open("ab") as file:
+        file.write(b"last of the old\n")
+        log.rename(tmp_path / "server.log.1")
+    log.write_bytes(b"four\n")
+    assert await _text(pieces, 16) == b"last of the old\n"
+    assert (await _next(pieces)).kind == "rotated"
+    piece = await _next(pieces)
+    assert (piece.text, piece.inode) == (b"four\n", log.stat().st_ino)
+    await pieces.aclose()  # type: ignore[attr-defined]  # an async generator, which the protocol does not promise
+
+
+async def test_new_text_wakes_the_reader_well_before_the_next_poll(host: LocalHost, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"first\n")
+    pieces = host.follow(str(log), -1)
+    await _next(pieces)
+    waits = []
+    for _ in range(4):
+        reading = asyncio.create_task(_next(pieces))
+        await asyncio.sleep(0.3)
+        with log.open("ab") as file:
+            file.write(b"more\n")
+        began = time.monotonic()
+        await reading
+        waits.append(time.monotonic() - began)
+    assert min(waits) < 0.35, waits
+    await pieces.aclose()  # type: ignore[attr-defined]  # as above
+
+
+async def test_a_large_log_is_shown_by_its_head_and_tail_with_a_marked_gap(host: LocalHost, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"head\n" + b"x" * 10_000_000 + b"tail\n")
+    pieces = host.follow(str(log), -1)
+    kinds, size, last = set(), 0, b""
+    while not last.endswith(b"tail\n"):
+        piece = await _next(pieces)
+        kinds.add(piece.kind)
+        size += len(piece.text) + piece.skipped
+        last = piece.text or last
+    assert kinds == {"text", "skipped"}
+    assert size == log.stat().st_size
+    await pieces.aclose()  # type: ignore[attr-defined]  # as above
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+async def test_a_log_without_rights_says_so(host: LocalHost, tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.touch(mode=0o000)
+    assert (await _next(host.follow(str(log), 0))).kind == "denied"
+
+
+@pytest.mark.parametrize(
+    ("spec", "address"),
+    [
+        ("gpu-17", Address("gpu-17")),
+        ("root@10.1.230.174:2222", Address("10.1.230.174", "root", 2222)),
+        ("me@corp@gpu", Address("gpu", "me@corp")),
+        ("[fe80::1%eth0]:22", Address("fe80::1%eth0", None, 22)),
+        ("root@[::1]", Address("::1", "root")),
+        ("::1", Address("::1")),
+    ],
+)
+def test_an_address_is_taken_apart(spec: str, address: Address) -> None:
+    assert parse(spec) == address
+
+
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "",
+        "@gpu",
+        "gpu:",
+        "gpu:0",
+        "gpu:70000",
+        "gpu:ssh",
+        "gpu:²",
+        "[::1",
+        "[::1]22",
+        "-oProxyCommand=x",
+        "a b",
+        "a\nb",
+    ],
+)
+def test_what_is_no_address_says_what_one_is(spec: str) -> None:
+    with pytest.raises(BadAddress) as refusal:
+        parse(spec)
+    assert "[user@]name[:port]" in refusal.value.advice
+
+
+def test_hosts_are_picked_by_what_the_user_wrote() -> None:
+    assert isinstance(pick.host("localhost"), LocalHost)
+    for spec in ("gpu-17", "me@localhost", "localhost:2222", "127.0.0.1"):
+        picked = pick.host(spec)
+        assert isinstance(picked, SshHost)
+        assert picked.name == spec
+    assert pick.host("demo:healthy").name == "demo:healthy"
+    for spec in ("docker:sglang", "gpu-17/docker:sglang", "k8s:prod/sglang-0"):
+        with pytest.raises(HostError, match="cannot be reached yet"):
+            pick.host(spec)
+    with pytest.raises(BadAddress):
+        pick.host(" ")
+
+
+async def _next(pieces: AsyncIterator[LogPiece]) -> LogPiece:
+    async with asyncio.timeout(5):
+        return await anext(pieces)
+
+
+async def _text(pieces: AsyncIterator[LogPiece], length: int) -> bytes:
+    text = b""
+    while len(text) < length:
+        piece = await _next(pieces)
+        assert piece.kind == "text"
+        text += piece.text
+    return text
+
+
+def _read(path: Path) -> str:
+    return path.read_text() if path.exists() else ""
+
+
+async def _gone(pid: int) -> None:
+    async with asyncio.timeout(5):
+        while _lives(pid):  # noqa: ASYNC110  another program gives no event
+            await asyncio.sleep(0.02)
+
+
+def _lives(pid: int) -> bool:
+    return Path(f"/proc/{pid}").exists()
