@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -108,7 +109,7 @@ def story(count: int = len(STORY)) -> Window:
 
 def ramp(count: int, busy: int, quiet: int) -> tuple[float | None, ...]:
     work = [0.2, 0.35, 0.8, 0.65, 0.9, 0.7, 0.3][: max(0, busy)]
-    return tuple([*([None] * max(0, count - busy - quiet)), *work, *([0.0] * quiet)])
+    return (*([None] * max(0, count - busy - quiet)), *work, *([0.0] * quiet))
 
 
 def gpus(work: float | None = 0.0, *, suspect: int | None = None, count: int = 8) -> tuple[GpuView, ...]:
@@ -192,6 +193,7 @@ PROCESSES = (
     ProcessView("detokenizer", (41310,), "S", "ep_poll", 0.0, GB // 2, 40),
     ProcessView("launcher 41231", (41231,), "S", "pipe_read", 0.0, GB, 88),
 )
+REFUSALS: tuple[Literal["refused"], ...] = ("refused",) * 40
 REFUSED = HealthView(
     address="127.0.0.1:30000",
     path="/model_info",
@@ -199,7 +201,7 @@ REFUSED = HealthView(
     status=None,
     error="refused",
     latency=None,
-    history=("gap", *["refused"] * 30),
+    history=("gap", *REFUSALS[:30]),
 )
 
 

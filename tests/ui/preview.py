@@ -8,8 +8,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from tests.ui import launches
 from msgspec.structs import replace
+
+from tests.ui import launches
 
 from tuimon.config import Settings
 from tuimon.launch.view import LaunchView

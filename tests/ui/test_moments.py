@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.ui import launches
 from tests.ui.stage import staged
@@ -61,7 +62,7 @@ async def test_a_stall_that_ends_gives_way_to_ready() -> None:
         await stage.crank(launches.serving())
         await stage.crank()
         assert "SILENT STALL" not in stage.text()
-        assert "✔ READY in 6 m 41 s · serving · http://10.1.230.174:30000 · 3 running, 0 queued" in stage.line(1)
+        assert "✔ READY in 6 m 41 s · http://10.1.230.174:30000 · 3 running, 0 queued" in stage.line(1)
         assert stage.line(2).startswith("╭─ Launch")
 
 
@@ -78,10 +79,15 @@ async def test_what_cannot_be_seen_is_said_not_shown_as_zero() -> None:
 
 
 async def test_gpus_that_cannot_be_read_show_question_marks() -> None:
-    blind = launches.replace(
-        launches.gpus(None)[0], mem_used=None, power=None, temperature=None, history=(None, None), word="NVML silent 12 s"
+    blind = replace(
+        launches.gpus(None)[0],
+        mem_used=None,
+        power=None,
+        temperature=None,
+        history=(None, None),
+        word="NVML silent 12 s",
     )
-    async with staged(launches.replace(launches.stall(), gpus=(blind,))) as stage:
+    async with staged(replace(launches.stall(), gpus=(blind,))) as stage:
         assert stage.has("? %", "?/95 GB", "NVML silent 12 s")
 
 

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from textual.app import SystemCommand
 from textual.binding import Binding, BindingType
+from textual.markup import escape
 from textual.screen import Screen
 from textual.theme import Theme
 
@@ -207,8 +208,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         """The palette: all of our actions, and the choice of a theme."""
         for action in self.actions:
             why = action.why(self.view)
-            words = f"{action.help}  [{keys_of(action)}]" if why is None else f"{why}  [{keys_of(action)}]"
-            yield SystemCommand(action.word, words, partial(self.action_press, action.id))
+            words = f"{keys_of(action)} · {why or action.help}"
+            yield SystemCommand(action.word, escape(words), partial(self.action_press, action.id))
         yield SystemCommand("theme", "Choose another theme", self.action_change_theme)
 
     def say(self, words: str) -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.pane import Painted
-from tuimon.ui.rows import Row, clean, cut, fit, flow, spread, width_of
-from tuimon.ui.words import age, clock, duration
+from tuimon.ui.rows import Row, cells, clean, cut, fit, flow, spread, width_of
+from tuimon.ui.words import about, age, clock, duration
 
 NAMES: dict[State, str] = {
     "waiting": "WAITING", "starting": "STARTING", "quiet": "QUIET", "stalled": "SILENT STALL", "spinning": "SPINNING",
@@ -54,8 +54,8 @@ def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str],
     """The banner in exactly the room there is."""
     if view.verdict.state in RED:
         return _red(view, width, height, keys)
-    line, ink = _line(view, width)
-    result = [fit(line, width, ink)]
+    line, rest = _line(view, width)
+    result = [fit(line, width, rest)]
     if height > 1:
         result.append(fit(_second(view), width, "amberdim"))
     return result
@@ -165,36 +165,50 @@ def _brief(because: str) -> str:
 
 def _line(view: LaunchView, width: int) -> tuple[Row, str]:
     """The one-line banner and the ink that fills its rest."""
-    verdict = view.verdict
-    if view.link.state == "refused":
-        return ((" ✖ REFUSED ", "amber"), (clean(view.link.reason or "the host refused"), "amberdim")), "amberdim"
-    if view.link.state == "connecting" and view.server is None:
-        return ((f" ◌ CONNECTING to {clean(view.host)} ", "calm"), (clean(view.link.detail or ""), "calmdim")), "calm"
+    verdict, link = view.verdict, view.link
+    if link.state == "refused":
+        return _said(" ✖ REFUSED", [clean(link.reason or "the host refused")], width, "amber")
+    if link.state == "connecting" and view.server is None:
+        return _said(f" ◌ CONNECTING to {clean(view.host)}", [clean(link.detail or "")], width, "calm")
     if verdict.state == "unreachable":
-        return _unreachable(view), "amberdim"
+        return _said(" ╳ UNREACHABLE", _unreachable(view), width, "amber")
     if verdict.state == "quiet":
-        ticks = age(view.now - verdict.since)
-        said: Row = ((f"░░ QUIET {ticks} · ", "amber"), (f"{clean(verdict.headline)} ", "amberdim"))
-        return (*said, ("░" * max(2, width - width_of(said)), "amber")), "amberdim"
+        start = f"░░ QUIET {age(view.now - verdict.since)} ·"
+        words = cut(clean(verdict.headline), max(0, width - cells(start) - 5))
+        row: Row = ((f"{start} ", "amber"), (f"{words} ", "amberdim"))
+        return (*row, ("░" * max(0, width - width_of(row)), "amber")), "amberdim"
     if verdict.state in {"ready", "serving"}:
-        return _ready(view), "greendim"
-    return _plain(view), "calm"
+        return _said(f" ✔ READY{_took(view)} ·", _ready(view), width, "green")
+    return _said(*_plain(view), width, "calm")
 
 
-def _unreachable(view: LaunchView) -> Row:
+def _said(start: str, pieces: list[str], width: int, ink: str) -> tuple[Row, str]:
+    """A name and as many whole pieces as there is room for."""
+    head: Row = ((f"{start} ", ink),)
+    quiet = f"{ink}dim"
+    first = cut(pieces[0], width - width_of(head)) if pieces else ""
+    rest = [((piece, quiet),) for piece in pieces[1:]]
+    words = flow([((first, quiet),), *rest], width - width_of(head), (" · ", quiet)) if first else ()
+    return (*head, *words), quiet
+
+
+def _unreachable(view: LaunchView) -> list[str]:
     link = view.link
     silent = view.data_age if view.data_age is not None else view.now - link.since
-    words = f"no data for {age(silent)}: {clean(link.reason or 'link lost')}"
     tries = "" if link.next_try is None else f", next try in {age(link.next_try - view.now)}"
-    return ((" ╳ UNREACHABLE ", "amber"), (f"{words}{tries} · nothing is judged meanwhile", "amberdim"))
+    return [f"no data for {age(silent)}: {clean(link.reason or 'link lost')}{tries}", "nothing is judged meanwhile"]
 
 
-def _ready(view: LaunchView) -> Row:
-    verdict, server, serving = view.verdict, view.server, view.serving
-    took = ""
-    if server and server.started is not None and view.health.ready_at is not None:
-        took = f" in {duration(view.health.ready_at - server.started)}"
-    parts: list[str] = ["serving"] if verdict.state == "serving" else []
+def _took(view: LaunchView) -> str:
+    server, ready = view.server, view.health.ready_at
+    if server is None or server.started is None or ready is None:
+        return ""
+    return f" in {duration(ready - server.started)}"
+
+
+def _ready(view: LaunchView) -> list[str]:
+    server, serving = view.server, view.serving
+    parts: list[str] = []
     if server and server.port:
         parts.append(f"http://{clean(server.address or '127.0.0.1')}:{server.port}")
     if serving:
@@ -205,19 +219,29 @@ def _ready(view: LaunchView) -> Row:
             parts.append(f"{serving.tokens_per_second:.0f} tok/s")
         if serving.accept_length is not None:
             parts.append(f"accept length {serving.accept_length:.1f}")
-    if not parts and verdict.headline:
-        parts.append(clean(verdict.headline))
-    return ((f" ✔ READY{took} ", "green"), (" ".join(f"· {part}" for part in parts), "greendim"))
+    return parts or [clean(view.verdict.headline)]
 
 
-def _plain(view: LaunchView) -> Row:
+def _plain(view: LaunchView) -> tuple[str, list[str]]:
     verdict = view.verdict
     shape = {"waiting": "◌", "starting": "▸", "finished": "■"}.get(verdict.state, "·")
     words = clean(verdict.headline)
     if verdict.state == "waiting":
         words = words or f"for a launch on {clean(view.host)}"
-    advice = f" · {clean(verdict.advice)}" if verdict.advice else ""
-    return ((f" {shape} {NAMES[verdict.state]} ", "calm"), (f"{words}{advice}", "calmdim"))
+    pieces = [words] if words else []
+    if verdict.state == "starting":
+        pieces += _progress(view)
+    if verdict.advice:
+        pieces.append(clean(verdict.advice))
+    return f" {shape} {NAMES[verdict.state]}", pieces
+
+
+def _progress(view: LaunchView) -> list[str]:
+    running = next((phase for phase in reversed(view.phases) if phase.state == "running" and phase.total), None)
+    if running is None or not running.total:
+        return []
+    share = f"{clean(running.name)} {(running.count or 0) / running.total * 100:.0f} %"
+    return [share, f"ETA {about(running.eta)}"] if running.eta is not None else [share]
 
 
 def _second(view: LaunchView) -> Row:

@@ -105,7 +105,7 @@ def _narrow(width: int, room: int, need: Needs) -> Plan:
     gpus = min(rows, max(1, room - 13), 8) + 2 if room >= 14 else 0
     spare = room - gpus - 6
     upper = max(4, min(max(need.launch, need.signs), spare - 2) + 2) if spare >= 8 else max(4, min(6, spare + 1))
-    upper = min(upper, 6 if room < 24 else 14)
+    upper = min(upper, max(6, room - gpus - 8) if room < 24 else 14)
     places = _row(0, upper, [("launch", half), ("signs", width - half)])
     y = upper
     if gpus:

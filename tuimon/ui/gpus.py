@@ -81,7 +81,8 @@ def row(gpu: GpuView, width: int, look: Look) -> Row:
     if width >= 56:
         line += [*meter(gpu.work, 12 if spare >= 3 or not look.word else 8), (" ", "text")]
     line.append((right(_share(gpu.work), 5), "dim" if not gpu.work else "text"))
-    line.append((_memory(gpu, wide=width >= 50), "text"))
+    if width >= 46 or not look.word:
+        line.append((_memory(gpu, wide=width >= 50), "text"))
     line.append((f" {right(_watts(gpu), 5)}", "text"))
     if width >= 46 and (spare >= 0 or not look.word):
         line.append((f" {right(UNKNOWN if gpu.temperature is None else str(gpu.temperature), 2)}°", "dim"))
@@ -95,7 +96,10 @@ def _end(gpu: GpuView, room: int, newest: int) -> Row:
     """History, and the word when there is one; the word wins."""
     if room < 3:
         return ((" " * max(0, room), "text"),)
-    word = cut(clean(gpu.word or ""), room)
+    word = clean(gpu.word or "")
+    if cells(word) > room:  # "100 % busy, no work" without its number still says it
+        word = word.partition(" % ")[2] or word
+    word = cut(word, room)
     left_over = room - len(word) - 1 if word else room
     values = squeezed(gpu.history, min(left_over, 60), newest) if left_over >= 4 else []
     history = spark(values, len(values), 1.0)

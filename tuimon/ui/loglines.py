@@ -33,15 +33,15 @@ def entry(line: LogLine, width: int, look: Look, *, marked: bool = False) -> lis
         return [rule(clean(line.text), width)]
     ink = "faint" if line.ours else INKS[line.severity]
     start: list[Span] = [MARKS.get(line.severity, ("  ", "text"))]
-    if look.times:
+    if look.times and width >= 40:  # below that the message needs the room
         start.append((left(clean(line.clock or ""), 8) + " ", "dim"))
-    if look.rank_width:
+    if look.rank_width and width >= 30:
         start.append((left(clean(line.rank or ""), look.rank_width) + " ", "mem"))
     lead = sum(cells(text) for text, _ in start)
     # Cutting before cleaning: a line may be 4,000 characters, and what is not shown need not be cleaned.
     text = clean(line.text if look.wrap else line.text[: max(0, width - lead) + 1])
     rows: list[Row] = []
-    for piece in _pieces(text, max(8, width - lead), wrap=look.wrap):
+    for piece in _pieces(text, max(1, width - lead), wrap=look.wrap):
         body = tuple(highlight(piece, ink, look.pattern))
         row = (*start, *body) if not rows else ((" " * lead, "text"), *body)
         rows.append(tuple((part, "cursor") for part, _ in fit(row, width)) if marked else row)

@@ -119,7 +119,7 @@ def _middle(phase: PhaseView, width: int, *, inline_bar: bool) -> Row:
         return ((" " * width, "text"),)
     if phase.state == "missing":
         return ((left("not seen", width), "bad"),)
-    if phase.total and phase.state == "running" and inline_bar and width >= 8:
+    if phase.total and phase.state == "running" and inline_bar and width >= 12:
         return (*meter((phase.count or 0) / phase.total, width - 1), (" ", "text"))
     if phase.total:
         return ((left(f"{_number(phase.count)}/{_number(phase.total)}", width), "dim"),)

@@ -33,7 +33,12 @@ def chosen(signs: tuple[SignView, ...], height: int) -> tuple[SignView, ...]:
     if len(signs) <= height:
         return signs
     rank = {name: place for place, name in enumerate(FIRST)}
-    kept = sorted(signs, key=lambda sign: (not sign.visible, rank.get(sign.name, len(rank))))[: max(1, height)]
+
+    def weight(sign: SignView) -> tuple[bool, bool, int]:
+        # What keeps a quiet launch alive must be on the screen, and the log always is.
+        return not sign.visible, not sign.alive and sign.name != "log", rank.get(sign.name, len(rank))
+
+    kept = sorted(signs, key=weight)[: max(1, height)]
     return tuple(sign for sign in signs if sign in kept)
 
 

@@ -1,0 +1,84 @@
+"""Themes come from files, are checked before they are used, and NO_COLOR needs none."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.ui import launches
+from tests.ui.stage import staged
+from tuimon.config import Settings
+from tuimon.ui import themes
+from tuimon.ui.errors import BadTheme
+from tuimon.ui.inks import Inks
+
+GOOD = 'name = "mine"\n[colors]\n' + "\n".join(f'{field} = "#102030"' for field in themes.FIELDS)
+
+
+def write(folder: Path, text: str) -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "mine.toml"
+    path.write_text(text)
+    return path
+
+
+def test_all_shipped_themes_can_be_used() -> None:
+    known, complaints = themes.load()
+    assert complaints == []
+    assert {"tuimon-dark", "tuimon-light"} <= set(known)
+    for theme in known.values():
+        Inks(theme)
+        Inks(theme, no_color=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("not toml = = ", "cannot be read"),
+        ('name = "x"', r"has no \[colors\]"),
+        (GOOD.replace("#102030", "greenish", 1), "'greenish' is no colour"),
+        (GOOD + '\nbakground = "red"', "'bakground' that nothing uses"),
+        ('[colors]\nprimary = "red"', "lacks background, surface"),
+    ],
+)
+def test_a_bad_theme_is_one_sentence(tmp_path: Path, text: str, words: str) -> None:
+    with pytest.raises(BadTheme, match=words):
+        themes.read(write(tmp_path, text))
+
+
+async def test_a_bad_theme_of_the_user_does_not_stop_the_app(tmp_path: Path) -> None:
+    write(tmp_path / "config" / "themes", GOOD.replace("#102030", "greenish", 1))
+    async with staged(launches.stall(), (160, 40)) as stage:
+        assert "'greenish' is no colour" in stage.line(-1)
+        assert stage.app.theme == "tuimon-dark"
+
+
+async def test_the_users_theme_is_used(tmp_path: Path) -> None:
+    write(tmp_path / "config" / "themes", GOOD)
+    async with staged(launches.stall(), settings=Settings(theme="mine")) as stage:
+        assert stage.app.theme == "mine"
+
+
+async def test_an_unknown_theme_is_a_sentence() -> None:
+    async with staged(launches.stall(), settings=Settings(theme="dracu")) as stage:
+        assert "there is no theme 'dracu'" in stage.line(-1)
+
+
+async def test_changing_the_theme_repaints_everything() -> None:
+    async with staged(launches.stall()) as stage:
+        before = stage.app.screen._compositor.render_strips()[20]._segments[0].style
+        stage.app.theme = "tuimon-light"
+        await stage.pilot.pause()
+        await stage.crank()
+        after = stage.app.screen._compositor.render_strips()[20]._segments[0].style
+        assert before != after
+        assert stage.has("SILENT STALL")
+
+
+async def test_no_color_uses_no_colour_at_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    async with staged(launches.stall()) as stage:
+        styles = [segment.style for strip in stage.app.screen._compositor.render_strips() for segment in strip]
+        assert all(style is None or (style.color is None and style.bgcolor is None) for style in styles)
+        assert any(style is not None and style.reverse for style in styles)
