@@ -42,8 +42,13 @@ def test_pcie_is_only_read_when_the_launch_is_quiet(probe: Probe) -> None:
 
 
 def test_a_hung_driver_is_said_and_no_old_reading_is_shown_as_new(probe: Probe) -> None:
-    nvml = standin("HANG_AFTER = 3", "_util = nvmlDeviceGetUtilizationRates", "def nvmlDeviceGetUtilizationRates(handle):",
-        "    import time", "    if readings > 20 and handle == 3: time.sleep(1e6)", "    return _util(handle)")  # fmt: skip
+    nvml = standin(
+        "read = nvmlDeviceGetUtilizationRates",
+        "def nvmlDeviceGetUtilizationRates(handle):",
+        "    import time",
+        "    if readings > 20 and handle == 3: time.sleep(1e6)",
+        "    return read(handle)",
+    )
     watching = probe(nvml=nvml)
     watching.until(Sample, readings)
     late = watching.until(Sample, lambda sample: sample.gpus is None)

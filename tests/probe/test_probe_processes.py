@@ -54,7 +54,7 @@ def test_busy_loop_runs_without_faults_or_voluntary_switches(probe: Probe, launc
     assert later.minor_faults - first.minor_faults < 50
 
 
-def test_stopped_process_is_T(probe: Probe, launch: Launch) -> None:
+def test_stopped_process_is_told_by_its_state(probe: Probe, launch: Launch) -> None:
     target = launch("import time\nwhile True: time.sleep(0.01)")
     watching = probe(pid=target.pid)
     watching.process(target.pid, lambda p: p.state == "S")
@@ -124,7 +124,7 @@ def test_compilers_are_seen_alive_and_when_they_have_come_and_gone(probe: Probe,
     assert child.ppid == target.pid
 
 
-def test_blocked_on_storage_is_D(probe: Probe, launch: Launch, tmp_path: Path) -> None:
+def test_blocked_on_storage_is_uninterruptible(probe: Probe, launch: Launch, tmp_path: Path) -> None:
     """posix_spawn opening a FIFO: the parent waits in the kernel, uninterruptible, until somebody writes to it."""
     os.mkfifo(tmp_path / "fifo")
     target = launch(
@@ -148,7 +148,8 @@ def test_a_blocked_thread_is_named_though_the_main_thread_sleeps(probe: Probe, l
         """
         import os, sys, threading, time
         def load():
-            os.posix_spawn("/bin/true", ["true"], {}, file_actions=[(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)])
+            actions = [(os.POSIX_SPAWN_OPEN, 0, sys.argv[1], os.O_RDONLY, 0)]
+            os.posix_spawn("/bin/true", ["true"], {}, file_actions=actions)
         threading.Thread(target=load).start()
         time.sleep(1000)
         """,

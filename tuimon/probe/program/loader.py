@@ -38,7 +38,11 @@ class Memory:
 
 def receive(stdin):
     """The next frame: its length on a line, then its bytes."""
-    return stdin.read(int(stdin.readline()))
+    length = int(stdin.readline() or -1)
+    content = stdin.read(length) if length >= 0 else b""
+    if len(content) != length:
+        raise SystemExit("the program did not arrive whole")
+    return content
 
 
 def start(stdin):
