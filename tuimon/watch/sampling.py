@@ -21,8 +21,8 @@ from tuimon.watch.tending import within
 
 SILENT = 15.0
 """Seconds without a line after which the probe is started anew; it speaks each second."""
-STILL_SILENT = 60.0
-"""The same when the last start did not help."""
+NO_PYTHON_AGAIN = 60.0
+"""Seconds until an interpreter is looked for again."""
 
 
 class _Path:
@@ -42,7 +42,8 @@ class Sampling:
         self._heard = heard
         self._channel: Channel | None = None
         self._told: dict[str, bool] = {}
-        self._helpless = False
+        self._restarted = False
+        """After a silence, and nothing was heard since."""
         self._reported: set[str] = set()
 
     async def run(self) -> None:
@@ -76,34 +77,35 @@ class Sampling:
             channel.write(send.payload(self._options(), self._nvml))
             self._told = {}
             self._channel = channel
-            spoke = await self._listen(channel, lines)
+            ended = await self._listen(channel, lines)
         finally:
             self._channel = None
             channel.end_input()
-        if spoke is not None:
+        if ended:
+            await self._ended(channel)
+        else:
             self._gap("the probe fell silent")
-            if self._helpless and not spoke:
-                self._find(
-                    "probe_silent", f"The probe on {self._host.name} says nothing", "Is /proc or the machine hanging?"
-                )
-            self._helpless = not spoke
-            return
-        await self._ended(channel)
+            self._restarted = True
 
-    async def _listen(self, channel: Channel, lines: Lines) -> bool | None:
-        """Take in its lines until it ends (None) or falls silent (whether it spoke at all)."""
-        spoke = False
+    async def _listen(self, channel: Channel, lines: Lines) -> bool:
+        """Take in its lines; True when it has ended, False when it fell silent and another may do better."""
         while True:
-            patience = STILL_SILENT if self._helpless and not spoke else SILENT
             try:
-                piece = await within(self._board.clock, patience, channel.read())
+                piece = await within(self._board.clock, SILENT, channel.read())
             except TimeoutError:
-                return spoke
+                if not self._restarted:
+                    return False
+                # A hanging /proc would only hold the next one too, and they would pile up there: wait for this one.
+                self._find(
+                    "probe_silent",
+                    f"The probe on {self._host.name} says nothing",
+                    "Does /proc or the machine hang there?",
+                )
+                continue
             if not piece:
-                return None
-            spoke = True
+                return True
             for event in lines.feed(piece):
-                self._helpless = False
+                self._restarted = False
                 self._heard(event)
             if lines.garbage:
                 self._find(
@@ -132,7 +134,7 @@ class Sampling:
                 f"No python3 was found on {self._host.name}: GPUs, processes, health and the log cannot be seen",
                 "Install Python 3.6 or later there, or put it on the PATH of non-interactive logins",
             )
-            await self._board.clock.sleep(STILL_SILENT)
+            await self._board.clock.sleep(NO_PYTHON_AGAIN)
         else:
             self._python.python = found
 

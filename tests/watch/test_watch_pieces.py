@@ -1,0 +1,298 @@
+"""The parts of the watching that need no host: clock, views, lines, pauses, containment."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tuimon.hosts.errors import HostError, HostUnreachable
+from tuimon.launch.events import AnyEvent, Finding, Linked, LogText, Sample, ServerFound
+from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, LogLine, Verdict
+from tuimon.watch.announced import shown
+from tuimon.watch.board import Board
+from tuimon.watch.clock import Clock
+from tuimon.watch.lines import LONGEST, Lines
+from tuimon.watch.pauses import Backoff, Looks
+from tuimon.watch.tending import tend, within
+
+
+class Cranked(Clock):
+    """Time passes when the test says so; a sleep takes no time but is counted."""
+
+    def __init__(self) -> None:
+        self.time = 1000.0
+        self.slept: list[float] = []
+
+    def now(self) -> float:
+        return self.time
+
+    async def sleep(self, seconds: float) -> None:
+        self.slept.append(seconds)
+        self.time += seconds
+        await asyncio.sleep(0)
+
+
+class Believer:
+    """Takes events, or fails to."""
+
+    def __init__(self) -> None:
+        self.events: list[AnyEvent] = []
+        self.fails_at: type | None = None
+        self.fails = False
+        self.made = 0
+
+    def apply(self, event: AnyEvent) -> None:
+        if self.fails_at and isinstance(event, self.fails_at):
+            raise ValueError("cannot believe it")
+        self.events.append(event)
+
+    def snapshot(self, now: float) -> LaunchView:
+        self.made += 1
+        if self.fails:
+            raise ZeroDivisionError("no view")
+        return _view(now=now)
+
+    def findings(self) -> list[str]:
+        return [event.text for event in self.events if isinstance(event, Finding)]
+
+
+def test_the_clock_is_the_wall_clock_and_goes_on_without_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = Clock()
+    assert abs(clock.now() - time.time()) < 1
+    before = clock.now()
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert 0 <= clock.now() - before < 1
+
+
+def test_views_are_made_four_times_a_second_at_most_and_once_a_second_at_least() -> None:
+    believer, clock = Believer(), Cranked()
+    board = Board(believer, clock)
+    made = believer.made
+    for _ in range(100):  # 10 s, with news all the time
+        clock.time += 0.1
+        board.post(Linked(host="gpu-17"))
+        board.tick()
+    assert 30 <= believer.made - made <= 40
+    made = believer.made
+    board.tick()
+    for _ in range(100):  # 10 s without news
+        clock.time += 0.1
+        board.tick()
+    assert 9 <= believer.made - made <= 11
+
+
+def test_a_view_stays_the_same_object_until_it_is_made_anew() -> None:
+    board = Board(Believer(), Cranked())
+    view = board.view
+    board.tick()
+    assert board.view is view
+
+
+def test_events_get_our_time_whatever_the_host_claims() -> None:
+    believer = Believer()
+    Board(believer, Cranked()).post(Sample(at=5.0, mono=1.0, host_time=9e9))
+    assert believer.events[0].at == 1000.0
+    assert believer.events[0].host_time == 9e9
+
+
+def test_an_event_that_cannot_be_believed_is_said_once_and_the_next_ones_are_taken() -> None:
+    believer = Believer()
+    board = Board(believer, Cranked())
+    believer.fails_at = Sample
+    for _ in range(3):
+        board.post(Sample(mono=1.0))
+    board.post(LogText(offset=0, text=b"x"))
+    assert believer.findings() == ["tuimon's own error while judging: ValueError: cannot believe it"]
+    assert isinstance(believer.events[-1], LogText)
+
+
+def test_a_believer_that_fails_even_at_the_finding_does_not_end_anything() -> None:
+    believer = Believer()
+    believer.fails_at = object
+    Board(believer, Cranked()).post(Sample(mono=1.0))
+
+
+def test_when_no_view_can_be_made_the_old_one_goes_on_counting() -> None:
+    believer, clock = Believer(), Cranked()
+    board = Board(believer, clock)
+    believer.fails = True
+    clock.time += 2
+    board.tick()
+    assert board.view.now == 1002.0
+    assert believer.findings() == ["tuimon's own error while judging: ZeroDivisionError: no view"]
+
+
+def test_a_listener_that_fails_is_said_and_the_others_hear_on() -> None:
+    believer, heard = Believer(), list[AnyEvent]()
+    board = Board(believer, Cranked())
+
+    def full(_: AnyEvent) -> None:
+        raise OSError(28, "No space left on device")
+
+    board.listen(full)
+    board.listen(heard.append)
+    board.post(Sample(mono=1.0))
+    board.post(Sample(mono=2.0))
+    assert [type(event) for event in heard if not isinstance(event, Finding)] == [Sample, Sample]
+    assert len(believer.findings()) == 1
+    assert "No space left" in believer.findings()[0]
+
+
+def test_waiting_for_a_view_ends_when_it_comes_and_gives_the_latest_when_time_is_up() -> None:
+    clock = Cranked()
+    board = Board(Believer(), clock)
+    waiting = threading.Thread(target=lambda: seen.append(board.wait_for(lambda view: view.now > 1001, timeout=10)))
+    seen = list[LaunchView]()
+    waiting.start()
+    clock.time += 5
+    board.tick()
+    waiting.join(5)
+    assert seen == [board.view]
+    assert board.wait_for(lambda _: False, timeout=0.01) is board.view
+
+
+def test_lines_become_events_however_they_are_cut() -> None:
+    events = [ServerFound(pid=7, argv=("sglang",)), Sample(mono=3.5), Finding(source="kernel", kind="oom", text="ö")]
+    stream = b"".join(msgspec.json.encode(event) + b"\n" for event in events)
+    for size in (1, 2, 7, 1000):
+        lines = Lines()
+        found = [event for at in range(0, len(stream), size) for event in lines.feed(stream[at : at + size])]
+        assert found == events
+        assert lines.garbage == 0
+
+
+def test_garbage_is_counted_and_shown_without_its_control_characters() -> None:
+    lines = Lines()
+    good = msgspec.json.encode(Sample(mono=1.0))
+    stream = b"Welcome!\x1b[31m\n\n{}\n[1]\n\xff\xfe\n" + good + b"\n"
+    assert len(list(lines.feed(stream))) == 1
+    assert lines.garbage == 4
+    assert lines.example == "Welcome!·[31m"
+
+
+def test_a_host_may_not_say_what_is_not_its_to_say() -> None:
+    lines = Lines()
+    for event in (Linked(host="x"), LogText(offset=0, text=b"x")):
+        assert not list(lines.feed(msgspec.json.encode(event) + b"\n"))
+    assert lines.garbage == 2
+
+
+def test_a_line_without_end_takes_bounded_memory_and_the_next_is_read() -> None:
+    lines = Lines()
+    for _ in range(LONGEST // 65536 * 3):
+        assert not list(lines.feed(b"x" * 65536))
+        assert len(lines._pending) <= LONGEST
+    assert len(list(lines.feed(b"\n" + msgspec.json.encode(Sample(mono=1.0)) + b"\n"))) == 1
+    assert lines.garbage == 1
+
+
+@given(st.lists(st.binary(max_size=200)))
+def test_no_bytes_make_the_reader_of_lines_fail(pieces: list[bytes]) -> None:
+    lines = Lines()
+    for piece in pieces:
+        list(lines.feed(piece))
+
+
+def test_pauses_grow_to_thirty_seconds_with_full_jitter_and_begin_anew() -> None:
+    longest = Backoff(chance=lambda: 1.0)
+    assert [longest.next() for _ in range(7)] == [1, 2, 4, 8, 16, 30, 30]
+    longest.reset()
+    assert longest.next() == 1
+    assert Backoff(chance=lambda: 0.0).next() == 0.2
+    many = Backoff()
+    assert all(0.2 <= many.next() <= 30 for _ in range(1000))
+
+
+def test_stacks_are_looked_at_every_four_seconds_and_five_times_in_one_silence() -> None:
+    silent = _view(wants=True)
+    looks = Looks()
+    taken = [second for second in range(60) if looks.due(silent, 1000.0 + second)]
+    assert taken == [0, 4, 8, 12, 16]
+    assert not looks.due(_view(wants=False), 1060.0)
+    assert looks.due(silent, 1061.0)
+
+
+async def test_work_that_fails_is_said_once_per_reason_and_tried_again_later_and_later() -> None:
+    believer, clock = Believer(), Cranked()
+    board = Board(believer, clock)
+    tries = 0
+
+    async def work() -> None:
+        nonlocal tries
+        tries += 1
+        if tries < 5:
+            raise HostError("no more sessions", "Raise MaxSessions") if tries % 2 else ValueError("bug")
+
+    await tend("log", work, board)
+    assert tries == 5
+    assert believer.findings() == ["no more sessions", "tuimon's own error while log: ValueError: bug"]
+    assert len(clock.slept) == 4
+
+
+async def test_a_broken_link_is_not_a_finding_of_the_work_that_notices_it() -> None:
+    believer = Believer()
+    tries = 0
+
+    async def work() -> None:
+        nonlocal tries
+        tries += 1
+        if tries == 1:
+            raise HostUnreachable("gone")
+
+    await tend("log", work, Board(believer, Cranked()))
+    assert not believer.findings()
+
+
+async def test_a_wait_is_bounded_by_our_clock_and_leaves_nothing_running() -> None:
+    forever = asyncio.Event()
+    with pytest.raises(TimeoutError):
+        await within(Cranked(), 5.0, forever.wait())
+
+    async def answer() -> int:
+        return 42
+
+    assert await within(Clock(), 5.0, answer()) == 42
+    await asyncio.sleep(0)
+    assert len(asyncio.all_tasks()) == 1
+
+
+def test_a_command_is_shown_as_a_shell_would_take_it_with_programs_cut() -> None:
+    assert shown(["python3", "-c", "x" * 500, "a b"]) == f"python3 -c '{'x' * 80}…' 'a b'"
+
+
+class NoLines:
+    """An empty logbook."""
+
+    first = end = 0
+
+    def __getitem__(self, number: int) -> LogLine:
+        raise IndexError(number)
+
+    def slice(self, start: int, stop: int) -> list[LogLine]:
+        return []
+
+
+def _view(*, now: float = 1000.0, wants: bool = False) -> LaunchView:
+    return LaunchView(
+        now=now,
+        host="gpu-17",
+        link=LinkView("up", 900.0),
+        verdict=Verdict("quiet", 990.0, "", wants_stacks=wants),
+        server=None,
+        data_age=None,
+        phases=(),
+        growth=GrowthView(None, None, (), 1.0, None, None),
+        gpus=None,
+        gpu_note=None,
+        signs=(),
+        processes=None,
+        health=HealthView(None, None, None, None, None, None, ()),
+        serving=None,
+        lines=NoLines(),
+    )
