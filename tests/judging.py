@@ -116,8 +116,9 @@ class FakeReading:
     def begin(self, server: ServerFound | None, at: float) -> None:
         """Nothing to begin."""
 
-    def feed(self, text: bytes, at: float) -> None:
-        """Any text is life."""
+    def feed(self, text: bytes, at: float, written: float | None = None) -> None:
+        """Any text is life, at the time at which it was written."""
+        at = at if written is None else written
         self.now = structs.replace(
             self.now, lines=self.now.lines + 1, last_life=at, last_text=at, last_life_text=text.decode()
         )

@@ -34,6 +34,8 @@ from tuimon.launch.vitals import Vitals
 RUNNING_GAUGES = ("num_running_reqs", "num_requests_running")
 MAX_FINDINGS = 50
 BORN_SECONDS = 5.0
+HELD_SECONDS = 2.0
+"""Text waits so long for the first sample; without a sampler none comes."""
 
 
 class Run:
@@ -65,12 +67,13 @@ class Run:
         self.gone_at: float | None = None
         self.exit: int | None = None
         self.born_at: float | None = None
-        self.pending_since: float | None = None
-        """Since when /metrics or the log says that requests run."""
+        self._gauge_since: float | None = None
+        self._said_pending: float | None = None
         self.unread_since: float | None = None
         """Since when some process of ours has had unread bytes in its sockets."""
         self._gauge: tuple[float, float] | None = None
         self._backlog: float | None = None
+        self._held: list[LogText] = []
         self._first_stat: tuple[int, float] | None = None
         self.reading.begin(server, self.began)
 
@@ -87,6 +90,7 @@ class Run:
             self._take_processes(event)
         if event.log is not None:
             self._take_stat(event)
+        self._read_held()
         self.growth.look(event.at, looked=True)
         self.sample = event
 
@@ -116,10 +120,26 @@ class Run:
     def take_text(self, event: LogText) -> None:
         """New bytes of the log."""
         self.log_trouble = None
-        self.reading.feed(event.text, event.at)
         self.growth.text(event)
-        if self._first_stat is None or event.offset + len(event.text) <= self._first_stat[0]:
+        if self._first_stat is None and self.sample is None:
+            # How old text is that was there before us, only the first sample tells.
+            self._held.append(event)
+            return
+        self._read(event)
+
+    def _read(self, event: LogText) -> None:
+        stat = self._first_stat
+        old = stat is not None and event.offset + len(event.text) <= stat[0]
+        if old and stat is not None:
             self._backlog = event.at
+            self.reading.feed(event.text, event.at, min(event.at, stat[1]))
+        else:
+            self.reading.feed(event.text, event.at)
+
+    def _read_held(self) -> None:
+        held, self._held = self._held, []
+        for event in held:
+            self._read(event)
 
     def take_reset(self, event: LogReset) -> None:
         """The log began anew, or a part was skipped."""
@@ -142,9 +162,8 @@ class Run:
         gauges = [value for key, value in event.values.items() if any(name in key for name in RUNNING_GAUGES)]
         if gauges:
             self._gauge = (event.at, sum(gauges))
-            self.pending_since = (
-                (event.at if self.pending_since is None else self.pending_since) if sum(gauges) else None
-            )
+            since = event.at if self._gauge_since is None else self._gauge_since
+            self._gauge_since = since if sum(gauges) else None
 
     def take_stacks(self, event: Stacks) -> None:
         """A look at the stacks."""
@@ -159,10 +178,28 @@ class Run:
 
     def hear(self, now: float) -> Told:
         """What the log has told so far; also moves the log's own signs."""
+        if self._held and now - self._held[0].at >= HELD_SECONDS:
+            self._read_held()
         self.told = self.reading.told(now)
         self.vitals.tell(self.told)
         self._correct_backlog()
+        self._note_pending(now)
         return self.told
+
+    def _note_pending(self, now: float) -> None:
+        """Requests that wait or run while no token comes, as a status line says that is written again and again."""
+        serving = self.told.serving
+        fresh = serving is not None and serving.at is not None and now - serving.at <= FRESH
+        stuck = (
+            fresh
+            and serving is not None
+            and serving.tokens_per_second == 0
+            and (serving.running or 0) + (serving.queued or 0) > 0
+        )
+        if not stuck:
+            self._said_pending = None
+        elif self._said_pending is None and serving is not None:
+            self._said_pending = serving.at
 
     def _correct_backlog(self) -> None:
         """Text that was there before we came is no life of this moment: the file's own time says how old it is."""
@@ -195,7 +232,15 @@ class Run:
         """Requests that run now, only from a fresh source: the last line of a batch stays in the log for ever."""
         if self._gauge is not None and now - self._gauge[0] <= FRESH:
             return int(self._gauge[1])
+        serving = self.told.serving
+        if self._said_pending is not None and serving is not None:
+            return (serving.running or 0) + (serving.queued or 0)
         return None
+
+    @property
+    def pending_since(self) -> float | None:
+        """Since when requests are said to run or wait."""
+        return self._gauge_since if self._gauge_since is not None else self._said_pending
 
     def silence_began(self) -> float:
         """The last sign of life, or when a stopped process went on, or when we began to look."""

@@ -41,9 +41,11 @@ def is_serving(run: Run, now: float) -> bool:
 
 
 def _limit(run: Run) -> float:
-    """Seconds without a token that are borne: longer where only CPU computes."""
-    cpu = total(run.vitals.rates, "cpu") or 0.0
-    return run.patience.blind if not run.gpus.ours and cpu >= BUSY_CPU else run.patience.stalled
+    """Seconds without a token that are borne: longer where a long prefill would show neither on GPUs nor on the host."""
+    if run.gpus.seen and run.gpus.ours:
+        return run.patience.stalled
+    cpu = total(run.vitals.rates, "cpu")
+    return run.patience.stalled if cpu is not None and cpu < BUSY_CPU else run.patience.blind
 
 
 def _worked(run: Run) -> float:

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 
 UNCERTAIN_DEATH = 1.5
 """Seconds of silence after which an untitled child that vanished is what everybody waits for."""
+HANGS = frozenset({"watchdog", "nccl_timeout", "rpc_timeout", "hang_detected", "peer_lost", "rendezvous"})
+"""Fatal lines by which the server itself reports a hang; until its processes are gone it hangs rather than has crashed."""
 OUTLIVED = 20.0
 """Seconds of further log life after a "fatal" line that prove that it was not."""
 
@@ -109,7 +111,15 @@ def _is_fatal(run: Run, now: float) -> bool:
 
 
 def _fatal(run: Run, now: float) -> Reason | None:
-    return _crash(run, run.told.fatal.at) if _is_fatal(run, now) and run.told.fatal is not None else None
+    """The log's own death sentence."""
+    fatal = run.told.fatal
+    if fatal is None or not _is_fatal(run, now):
+        return None
+    if fatal.kind not in HANGS:
+        return _crash(run, fatal.at)
+    state: State = "failing" if run.ready_at is not None else "stalled"
+    suspects = _culprits(run) or suspects_of(run)
+    return Reason(state, fatal.at, fatal.text[:160], fatal.kind.replace("_", " "), certain=True, suspects=suspects)
 
 
 def _crash(run: Run, since: float) -> Reason:
