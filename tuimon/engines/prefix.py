@@ -85,25 +85,60 @@ class Prefix(Struct, frozen=True):
 _LEVEL_OF = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "DEBUG", "WARN": "WARNING"}
 
 
+# Lines of the same second and process begin alike: what their heads (up to the first "] ") say is remembered.
+_heads: dict[bytes, tuple[str | None, float | None, bool, str | None, str | None, int | None, str | None]] = {}
+_MOST_HEADS = 4096
+_LONGEST_HEAD = 200
+
+
 def parse(line: bytes) -> Prefix:
     """Take the prefix off a line; never raises."""
-    if line[:1] == b"{" and line[:2] == b'{"':
+    end = line.find(b"] ", 0, _LONGEST_HEAD) + 2
+    if end > 2:
+        known = _heads.get(line[:end])
+        if known is not None:
+            return Prefix(line[end:], *known)
+    elif line.startswith((b"INFO: ", b" ")):
+        return Prefix(line)
+    if line.startswith(b'{"'):
         structured = _structured(line)
         if structured is not None:
             return structured
+    at, found, last = _parts(line)
+    result = _prefix(line[at:] if at else line, found)
+    if at == end and last in _LAST:
+        if len(_heads) >= _MOST_HEADS:
+            _heads.clear()
+        _heads[line[:end]] = (
+            result.clock, result.stamp, result.yearless, result.rank, result.process, result.pid, result.level,
+        )  # fmt: skip
+    return result
+
+
+# Kinds of time behind which no further part of a prefix comes.
+_LAST = frozenset({"full", "md"})
+
+
+def _parts(line: bytes) -> tuple[int, dict[str, bytes], str | None]:
+    """(where the message begins, what the parts say, the kind of time that the last part has)."""
     at = 0
     found: dict[str, bytes] = {}
+    kind = None
     for _ in range(_MOST_PARTS):
         patterns = _BY_FIRST.get(line[at]) if at < len(line) else None
         for pattern in patterns or ():
             match = pattern.match(line, at)
             if match:
-                found.update({name: value for name, value in match.groupdict().items() if value is not None})
+                part = {name: value for name, value in match.groupdict().items() if value is not None}
+                found.update(part)
                 at = match.end()
+                kind = next((name for name in ("full", "md") if name in part), None)
                 break
         else:
             break
-    return _prefix(line[at:] if at else line, found)
+        if kind is not None:
+            break
+    return at, found, kind
 
 
 def _prefix(message: bytes, found: dict[str, bytes]) -> Prefix:
@@ -178,7 +213,7 @@ def _stamp(kind: str, text: bytes) -> tuple[float | None, str | None, bool]:
     if kind == "since":
         minutes, seconds, milli, micro = words.split(".")
         return int(minutes) * 60 + int(seconds) + int(milli) / 1e3 + int(micro) / 1e6, words, False
-    clock = words[-8:] if kind != "full" and kind != "glog" else words[11:] if kind == "full" else words.split()[1]
+    clock = words[11:] if kind == "full" else words.split()[1] if kind == "glog" else words[-8:]
     hour, minute, second = int(clock[:2]), int(clock[3:5]), int(clock[6:8])
     fraction = float(f"0.{clock[9:]}") if len(clock) > 9 and clock[9:].isdigit() else 0.0
     year, month, day = 1972, 1, 1  # a leap year, so that 02-29 exists

@@ -16,9 +16,9 @@ Role = Literal[
 ]  # fmt: skip
 """What a rule does beside being seen.
 
-`args` argument dump · `ready` serves from here on · `ended` a shutdown that was asked for · `finished` training is done ·
-`heartbeat` somebody waits, no sign of life · `probe` caused by health questions · `serving` numbers of running requests ·
-`tokens` tokens were generated · `speculation` acceptance length · `version` names version or model · `wait` a wait the
+`args` argument dump · `ready` serves from here on · `ended` a shutdown that was asked for ·
+`finished` training is done · `heartbeat` somebody waits, no sign of life · `probe` caused by health questions ·
+`serving` numbers of running requests · `tokens` tokens were generated · `speculation` acceptance length · `version` names version or model · `wait` a wait the
 server calls legal · `timings` the engine's own startup timings · `intro` an error whose traceback follows ·
 `barrier` one rank begins to wait for the others
 """
@@ -50,7 +50,7 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     consequence: bool = False
     """True where the line follows from an error that happened elsewhere: the cause is looked for nearby."""
     has: str | None = None
-    """A text that every match contains; only used for patterns that it cannot be read off."""
+    """A text that every line has that this rule matches: where none can be read off the pattern, or a rarer one is known."""
 
     @property
     def milestone(self) -> str:
@@ -73,21 +73,19 @@ def literal(pattern: str) -> str:
     runs: list[str] = [""]
     at, depth = 0, 0
     while at < len(pattern):
-        token, plain, at = _token(pattern, at)
-        if token == "|" and depth == 0:
+        piece, plain, at = _piece(pattern, at)
+        if piece == "|" and depth == 0:
             return ""
-        depth += (token[0] == "(") - (token == ")")
-        if depth or plain is None:
-            runs.append("")
-        elif at < len(pattern) and pattern[at] in "?*{":
+        depth += (piece[0] == "(") - (piece == ")")
+        if depth or plain is None or pattern[at : at + 1] in {"?", "*", "{"}:
             runs.append("")
         else:
             runs[-1] += plain
     return max(runs, key=len)
 
 
-def _token(pattern: str, at: int) -> tuple[str, str | None, int]:
-    """Next token, the text it stands for (None if it is no plain character), and where the one after it begins."""
+def _piece(pattern: str, at: int) -> tuple[str, str | None, int]:
+    """Next piece, the text it stands for (None if it is no plain character), and where the one after it begins."""
     char = pattern[at]
     if char == "\\":
         escaped = pattern[at + 1 : at + 2]
@@ -117,6 +115,7 @@ class Compiled(Struct, frozen=True):
 
 
 DIGITS = b"0123456789"
+_SHORTEST = 2  # characters of required text: below, nearly every line would have to be tried
 
 
 def compiled(rule: Rule) -> list[Compiled]:
@@ -129,12 +128,10 @@ def compiled(rule: Rule) -> list[Compiled]:
             ready = re.compile(pattern.encode())
         except re.error as error:
             raise ValueError(f"the pattern is no regular expression: {error}") from error
-        need = literal(pattern).encode().translate(None, DIGITS)
-        if len(need) < 3:
-            need = (rule.has or "").encode().translate(None, DIGITS)
-        if len(need) < 3:
+        need = (rule.has or literal(pattern)).encode().translate(None, DIGITS)
+        if len(need) < _SHORTEST:
             raise ValueError(
-                'the pattern has no fixed text of 3 letters: add has = "…" with a text that is always there'
+                'the pattern has no fixed text of 2 letters: add has = "…" with a text that is always there'
             )
         result.append(Compiled(rule, ready, pattern.startswith("^"), need))
     return result

@@ -50,6 +50,8 @@ class _Block(Struct):
     failure: Failure | None
     """The error that announced it."""
     lines: int = 0
+    traced: bool = False
+    """The traceback itself has begun."""
 
 
 class Failures:
@@ -74,12 +76,13 @@ class Failures:
         message = found.prefix.message
         if found.rule.name == "traceback":
             announced = self._open.get(key)
-            self._open[key] = _Block(announced.failure if announced and announced.lines == 0 else None)
+            fresh = announced is not None and announced.lines <= 1
+            self._open[key] = _Block(announced.failure if announced is not None and fresh else None, traced=True)
             return
         failure = _failure(found, number, at)
         self._add(failure)
         if found.rule.role == "intro":
-            self._open[key] = _Block(failure, int(_TRACEBACK in message))
+            self._open[key] = _Block(failure, traced=_TRACEBACK in message)
 
     def inside(self, parts: Prefix, number: int, at: float, matcher: Matcher, line: bytes) -> bool:
         """Any line while a traceback is open; True where it was the exception line that ends it."""
@@ -93,7 +96,9 @@ class Failures:
             if block.lines > _LONGEST_BLOCK:
                 del self._open[key]
             return False
-        if block.lines == 1 and block.failure is not None:
+        if not block.traced:
+            # It was announced and did not come.
+            del self._open[key]
             return False
         if not _EXCEPTION.match(message):
             return False
@@ -107,7 +112,7 @@ class Failures:
             return
         cause = Failure(
             number,
-            plain(parts.message)[:_SHOWN],
+            plain(parts.message).strip()[:_SHOWN],
             "traceback",
             at,
             False,
@@ -125,7 +130,7 @@ class Failures:
         if announced is None:
             self._add(cause)
             return
-        announced.text, announced.line = cause.text, number
+        announced.text, announced.line, announced.rank = cause.text, number, cause.rank or announced.rank
         announced.kind = cause.kind if cause.kind != "traceback" else announced.kind
         announced.advice = cause.advice or announced.advice
         announced.consequence |= cause.consequence
@@ -176,7 +181,7 @@ def _failure(found: Found, number: int, at: float) -> Failure:
     pid = found.number("pid")
     return Failure(
         number,
-        plain(parts.message)[:_SHOWN],
+        plain(parts.message).strip()[:_SHOWN],
         rule.kind or rule.milestone,
         at,
         rule.severity == "fatal",
@@ -188,7 +193,7 @@ def _failure(found: Found, number: int, at: float) -> Failure:
 
 
 def _stream(parts: Prefix) -> str:
-    """Whose lines belong together: vLLM and torch put their prefix before every line of a traceback, SGLang does not."""
+    """Whose lines belong together: vLLM and torch put their prefix before each line of a traceback, SGLang does not."""
     if parts.pid is not None:
         return str(parts.pid)
     return parts.rank if parts.rank and parts.rank.startswith("rank") else ""
