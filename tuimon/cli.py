@@ -100,6 +100,45 @@ def check(host: str, seconds: float, as_json: bool, **flags: object) -> None:
 
 
 @cli.command()
+@click.argument("host")
+@_json
+@_watching_flags
+def stacks(host: str, as_json: bool, **flags: object) -> None:
+    """Dump the stacks of all ranks, grouped; nothing is stopped or slowed."""
+    from tuimon.config import load
+    from tuimon.headless import stacks as headless
+
+    sys.exit(headless.run(host, load(flags), as_json=as_json))
+
+
+@cli.command()
+@click.argument("files", nargs=-1, required=True, metavar="FILE…")
+@click.option(
+    "--gap", type=Duration(), default=10.0, show_default="10s", help="Silences of at least this long are listed."
+)
+@click.option("--lens", is_flag=True, help="Print only the lines that matter: milestones, warnings, errors.")
+@_json
+def timeline(files: tuple[str, ...], gap: float, lens: bool, as_json: bool) -> None:
+    """Phases, silences, missing milestones and the first error of any log; `-` reads standard input."""
+    from tuimon.headless import timeline as headless
+
+    sys.exit(headless.run(files, gap, lens=lens, as_json=as_json))
+
+
+@cli.command()
+@click.argument("where", metavar="[HOST:]PATH")
+@click.option("--target", help="Path of the target model, to compare with.")
+@click.option("--engine", type=click.Choice(["sglang", "vllm"]), help="Without it: SGLang.")
+@click.option("--engine-version", help="Without it: the newest known version.")
+@_json
+def checkpoint(where: str, target: str | None, engine: str | None, engine_version: str | None, as_json: bool) -> None:
+    """Will this draft model do anything? Reads config.json and safetensors headers only."""
+    from tuimon.headless import checkpoint as headless
+
+    sys.exit(headless.run(where, target, engine, engine_version, as_json=as_json))
+
+
+@cli.command()
 @click.argument("scenario", default="silent-stall")
 @click.option("--pace", type=click.Choice(["brisk", "real"]), default="brisk", help="real = true durations.")
 @click.option("--serve", is_flag=True, help="Run the demo's host alone and print how to reach it.")
