@@ -8,9 +8,9 @@ from msgspec import Struct
 
 _BAR = re.compile(
     rb"(?P<desc>[^|\r\n]*?):?[ ]*(?P<pct>\d{1,3})%(?: Completed \| |\|[^|\r\n]*\| ?)"
-    rb"(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) \[(?P<elapsed>[\d:.]+|\?)<(?P<eta>[\d:.?]+)(?:, *(?P<rate>[^\]\r\n]{0,60}))?\]"
+    rb"(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
+    rb"\[(?P<elapsed>[\d:.]+|\?)<(?P<eta>[\d:.?]+)(?:, *(?P<rate>[^\]\r\n]{0,60}))?\]"
 )
-_ITEM = re.compile(rb"\s*\([^()]*\)?\s*$")
 _SCALE = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
@@ -38,7 +38,10 @@ def parse(line: bytes) -> Bar | None:
     count, total = _number(match["n"]), _number(match["total"])
     if count is None or total is None:
         return None
-    desc = _ITEM.sub(b"", match["desc"]).strip(b" :")
+    desc = match["desc"].rstrip(b" :")
+    if desc.endswith(b")"):
+        desc = desc[: desc.rfind(b"(")]
+    desc = desc.strip()
     return Bar(
         desc[-80:].decode("utf-8", "replace"), count, total, _seconds(match["elapsed"]), match.end(), match.start()
     )

@@ -1,7 +1,7 @@
 """Grammars: what each engine's log says, as data. One TOML file per engine, and one of rules that hold for all.
 
-Users' files in their config folder add rules or replace those of the same name; a bad rule is named (file, line, reason)
-and everything else still works.
+Users' files in their config folder add rules or replace those of the same name; a bad rule is named (file, line,
+reason) and everything else still works.
 """
 
 from __future__ import annotations
@@ -193,7 +193,7 @@ def _lines_of_rules(text: str) -> Iterator[int]:
             yield number
 
 
-def _name(value: Any) -> str:
+def _name(value: object) -> str:
     return str(value.get("name", "without a name")) if isinstance(value, dict) else "that is no table"
 
 

@@ -28,6 +28,7 @@ class Found(Struct):
 
     rule: Rule
     prefix: Prefix
+    message: bytes
     fields: re.Match[bytes]
 
     def text(self, name: str) -> str | None:
@@ -51,29 +52,29 @@ class Matcher:
 
     def __init__(self, patterns: Sequence[Compiled]) -> None:
         self._patterns = tuple(patterns)
-        self._shapes: dict[bytes, Shape] = {}
+        self.shapes: dict[bytes, Shape] = {}
+        """What is known of each shape of line."""
 
     def shape(self, line: bytes) -> Shape:
         """The patterns that could match this line, and whether a progress bar could be in it."""
         shape = line.translate(None, DIGITS)
-        known = self._shapes.get(shape)
+        known = self.shapes.get(shape)
         if known is None:
             fitting = tuple([pattern for pattern in self._patterns if pattern.need in shape])
             known = fitting, b"%" in shape and b"|" in shape
             if len(shape) < _LONG:
-                if len(self._shapes) >= _SHAPES:
-                    self._shapes.clear()
-                self._shapes[shape] = known
+                if len(self.shapes) >= _SHAPES:
+                    self.shapes.clear()
+                self.shapes[shape] = known
         return known
 
     def run(self, line: bytes, patterns: tuple[Compiled, ...]) -> Found | None:
         """The first of these patterns that the line matches."""
-        prefix = parse_prefix(line)
-        message = prefix.message
+        message, prefix = parse_prefix(line)
         for candidate in patterns:
             match = candidate.pattern.search(message)
             if match:
-                return Found(candidate.rule, prefix, match)
+                return Found(candidate.rule, prefix, message, match)
         return None
 
     def find(self, line: bytes) -> Found | None:
@@ -83,5 +84,5 @@ class Matcher:
 
     def all(self, line: bytes) -> list[Rule]:
         """Every rule that the line matches: for tests of a grammar."""
-        message = parse_prefix(line).message
+        message, _ = parse_prefix(line)
         return [one.rule for one in self._patterns if one.pattern.search(message)]

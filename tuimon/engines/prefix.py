@@ -66,9 +66,8 @@ _JSON_PROC = re.compile(rb'"processName"\s*:\s*"([^"]{1,80})".*?"process"\s*:\s*
 
 
 class Prefix(Struct, frozen=True):
-    """The parts of a line before its message."""
+    """What stands before a message."""
 
-    message: bytes
     clock: str | None = None
     """The time of day as written."""
     stamp: float | None = None
@@ -82,37 +81,39 @@ class Prefix(Struct, frozen=True):
     level: str | None = None
 
 
+NONE = Prefix()
+"""Of a line without one."""
 _LEVEL_OF = {"I": "INFO", "W": "WARNING", "E": "ERROR", "F": "FATAL", "D": "DEBUG", "V": "DEBUG", "WARN": "WARNING"}
 
 
 # Lines of the same second and process begin alike: what their heads (up to the first "] ") say is remembered.
-_heads: dict[bytes, tuple[str | None, float | None, bool, str | None, str | None, int | None, str | None]] = {}
+_heads: dict[bytes, Prefix] = {}
 _MOST_HEADS = 4096
 _LONGEST_HEAD = 200
 
 
-def parse(line: bytes) -> Prefix:
-    """Take the prefix off a line; never raises."""
+def parse(line: bytes) -> tuple[bytes, Prefix]:
+    """A line's message, and what stands before it; never raises."""
     end = line.find(b"] ", 0, _LONGEST_HEAD) + 2
     if end > 2:
         known = _heads.get(line[:end])
         if known is not None:
-            return Prefix(line[end:], *known)
+            return line[end:], known
     elif line.startswith((b"INFO: ", b" ")):
-        return Prefix(line)
+        return line, NONE
     if line.startswith(b'{"'):
         structured = _structured(line)
         if structured is not None:
             return structured
     at, found, last = _parts(line)
-    result = _prefix(line[at:] if at else line, found)
+    if at == 0:
+        return line, NONE
+    result = _prefix(found) if found else NONE
     if at == end and last in _LAST:
         if len(_heads) >= _MOST_HEADS:
             _heads.clear()
-        _heads[line[:end]] = (
-            result.clock, result.stamp, result.yearless, result.rank, result.process, result.pid, result.level,
-        )  # fmt: skip
-    return result
+        _heads[line[:end]] = result
+    return line[at:], result
 
 
 # Kinds of time behind which no further part of a prefix comes.
@@ -141,9 +142,7 @@ def _parts(line: bytes) -> tuple[int, dict[str, bytes], str | None]:
     return at, found, kind
 
 
-def _prefix(message: bytes, found: dict[str, bytes]) -> Prefix:
-    if not found:
-        return Prefix(message)
+def _prefix(found: dict[str, bytes]) -> Prefix:
     stamp, clock, yearless = _time(found)
     rank, process = None, None
     if "proc" in found:
@@ -155,13 +154,13 @@ def _prefix(message: bytes, found: dict[str, bytes]) -> Prefix:
     level = found.get("level") or found.get("letter")
     name = level.decode() if level else None
     return Prefix(
-        message, clock, stamp, yearless, rank, process,
+        clock, stamp, yearless, rank, process,
         int(found["pid"][:9]) if "pid" in found else None,
         _LEVEL_OF.get(name, name) if name else None,
     )  # fmt: skip
 
 
-def _structured(line: bytes) -> Prefix | None:
+def _structured(line: bytes) -> tuple[bytes, Prefix] | None:
     """A JSON line (vLLM's optional formatter, Dynamo, TGI): message, time and process are taken out."""
     match = _JSON.search(line)
     if not match:
@@ -174,7 +173,7 @@ def _structured(line: bytes) -> Prefix | None:
     if process:
         found["proc"], found["pid"] = process[1], process[2]
     message = match[1].replace(rb"\"", b'"').replace(rb"\n", b" ").replace(rb"\\", b"\\")
-    return _prefix(message, found)
+    return message, _prefix(found) if found else NONE
 
 
 @lru_cache(maxsize=512)

@@ -12,16 +12,26 @@ RuleSeverity = Literal["milestone", "progress", "info", "harmless", "warning", "
 Mark = Literal["begin", "end", "seen"]
 Role = Literal[
     "args", "ready", "ended", "finished", "heartbeat", "probe", "serving", "tokens", "speculation", "version", "wait",
-    "timings", "intro", "barrier",
+    "timings", "intro",
 ]  # fmt: skip
 """What a rule does beside being seen.
 
 `args` argument dump · `ready` serves from here on · `ended` a shutdown that was asked for ·
 `finished` training is done · `heartbeat` somebody waits, no sign of life · `probe` caused by health questions ·
-`serving` numbers of running requests · `tokens` tokens were generated · `speculation` acceptance length · `version` names version or model · `wait` a wait the
-server calls legal · `timings` the engine's own startup timings · `intro` an error whose traceback follows ·
-`barrier` one rank begins to wait for the others
+`serving` numbers of running requests · `tokens` tokens were generated · `speculation` acceptance length ·
+`version` names version or model · `wait` a wait that the server calls legal · `timings` the engine's own startup timings · `intro` an error whose traceback follows
 """
+
+
+class Starts(Struct, frozen=True, forbid_unknown_fields=True):
+    """A timer of the server's own that begins with a line."""
+
+    name: str
+    seconds: float
+    consequence: str
+    """What it will do: "ends the ranks that wait"."""
+    until: str | None = None
+    """Phase whose end stops it; without: the rule's own phase."""
 
 
 class Rule(Struct, frozen=True, forbid_unknown_fields=True):
@@ -49,8 +59,10 @@ class Rule(Struct, frozen=True, forbid_unknown_fields=True):
     """What to do, one sentence in our words."""
     consequence: bool = False
     """True where the line follows from an error that happened elsewhere: the cause is looked for nearby."""
+    starts: Starts | None = None
+    """A timer that begins here."""
     has: str | None = None
-    """A text that every line has that this rule matches: where none can be read off the pattern, or a rarer one is known."""
+    """A text of every line that this rule matches, where none can be read off the pattern or a rarer one is known."""
 
     @property
     def milestone(self) -> str:

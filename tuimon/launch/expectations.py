@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from msgspec import Struct
 
@@ -52,7 +51,7 @@ def _sglang(facts: Facts | None) -> tuple[Expected, ...]:
 
 
 def _sglang_end(facts: Facts) -> tuple[Expected, ...]:
-    if int(facts.get("node_rank") or 0) > 0:
+    if facts.number("node_rank") > 0:
         return (Expected("ready"),)
     end = () if facts.get("grpc_mode") or facts.get("smg_grpc_mode") else (Expected("HTTP server"),)
     warm = () if facts.get("skip_server_warmup") else (Expected("warm-up"),)
@@ -71,7 +70,7 @@ def _graphs(facts: Facts) -> tuple[Expected, ...]:
     return (Expected("CUDA graphs"),)
 
 
-def _is_eagle(algorithm: Any) -> bool:
+def _is_eagle(algorithm: object) -> bool:
     return str(algorithm).upper() in {"EAGLE", "EAGLE3", "NEXTN"}
 
 

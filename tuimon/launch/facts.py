@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any
+from functools import lru_cache
 
 from msgspec import Struct
 
@@ -25,20 +25,25 @@ _FLAGS = frozenset({"enforce_eager", "disable_cuda_graph", "skip_server_warmup",
 class Facts(Struct, frozen=True):
     """Arguments that matter, by SGLang's names; what is not told has its default."""
 
-    values: dict[str, Any]
+    values: dict[str, object]
     source: str
     """`log` or `command line`."""
 
-    def get(self, name: str, default: Any = None) -> Any:
+    def get(self, name: str, default: object = None) -> object:
         """A value as it was given."""
         return self.values.get(name, default)
 
     def size(self, name: str) -> int:
         """A parallel size, at least 1."""
+        return max(1, self.number(name) or 1)
+
+    def number(self, name: str) -> int:
+        """A whole number, 0 where it was not given."""
+        value = self.values.get(name)
         try:
-            return max(1, int(self.values.get(name) or 1))
-        except (TypeError, ValueError):
-            return 1
+            return int(value) if isinstance(value, int | float | str) else 0
+        except ValueError:
+            return 0
 
     @property
     def model(self) -> str | None:
@@ -91,12 +96,13 @@ class Facts(Struct, frozen=True):
             parts = ["tp 1"]
         nodes = self.size("nnodes")
         if nodes > 1:
-            parts.append(f"node {int(self.values.get('node_rank') or 0) + 1} of {nodes}")
+            parts.append(f"node {self.number('node_rank') + 1} of {nodes}")
         if self.speculation:
             parts.append(self.speculation[1])
         return " · ".join(parts) or None
 
 
+@lru_cache(maxsize=16)  # a dump of 19 KB takes 10 ms, and a log that is appended to by every launch repeats it
 def from_log(message: str) -> Facts | None:
     """Facts from an argument dump (SGLang's two formats, vLLM's two lines); None where the line is none."""
     for read in (_sglang, _vllm_args, _vllm_config):
@@ -108,7 +114,7 @@ def from_log(message: str) -> Facts | None:
 
 def from_argv(argv: Sequence[str]) -> Facts | None:
     """Facts from a command line."""
-    values: dict[str, Any] = {}
+    values: dict[str, object] = {}
     words = list(argv)
     for index, word in enumerate(words):
         if not word.startswith("-") or word == "-":
@@ -129,11 +135,11 @@ def from_argv(argv: Sequence[str]) -> Facts | None:
     return Facts(_named(values), "command line") if values else None
 
 
-def _named(values: Mapping[str, Any]) -> dict[str, Any]:
+def _named(values: Mapping[str, object]) -> dict[str, object]:
     return {_SHORT.get(name, name): value for name, value in values.items()}
 
 
-def _plain(text: str) -> Any:
+def _plain(text: str) -> object:
     if text[:1] in "{[" or re.fullmatch(r"-?\d+(\.\d+)?", text):
         try:
             return ast.literal_eval(text.replace("true", "True").replace("false", "False").replace("null", "None"))
@@ -142,17 +148,17 @@ def _plain(text: str) -> Any:
     return text
 
 
-def _sglang(message: str) -> dict[str, Any]:
+def _sglang(message: str) -> dict[str, object]:
     match = re.search(r"server_args=(ServerArgs\(|\{)", message)
     return _parsed(message[match.start(1) :]) if match else {}
 
 
-def _vllm_args(message: str) -> dict[str, Any]:
+def _vllm_args(message: str) -> dict[str, object]:
     match = re.search(r"non-default args: (\{)", message)
     return _parsed(message[match.start(1) :]) if match else {}
 
 
-def _vllm_config(message: str) -> dict[str, Any]:
+def _vllm_config(message: str) -> dict[str, object]:
     match = re.search(r"LLM engine \(v([^)]*)\) with config: ", message)
     if not match:
         return {}
@@ -162,7 +168,7 @@ def _vllm_config(message: str) -> dict[str, Any]:
     return values
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str) -> dict[str, object]:
     try:
         node = ast.parse(text.strip(), mode="eval").body
         value = _value(node)
@@ -171,7 +177,7 @@ def _parsed(text: str) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _value(node: ast.expr) -> Any:
+def _value(node: ast.expr) -> object:
     if isinstance(node, ast.Call):
         return {word.arg: _value(word.value) for word in node.keywords if word.arg}
     if isinstance(node, ast.Dict):
@@ -186,8 +192,8 @@ def _value(node: ast.expr) -> Any:
         return ast.unparse(node)[:200]
 
 
-def _pairs(text: str) -> dict[str, Any]:
-    values: dict[str, Any] = {}
+def _pairs(text: str) -> dict[str, object]:
+    values: dict[str, object] = {}
     for name, word in _PAIR.findall(text):
         try:
             values.setdefault(name, ast.literal_eval(word.strip()))

@@ -12,7 +12,7 @@ import msgspec
 from msgspec import Struct
 
 from tuimon.engines.matching import Found, Matcher
-from tuimon.engines.prefix import Prefix
+from tuimon.engines.prefix import Prefix, parse
 from tuimon.launch.logbook import plain
 from tuimon.launch.told import LogError
 
@@ -60,6 +60,7 @@ class Failures:
     def __init__(self) -> None:
         self._all: list[Failure] = []
         self._open: dict[str, _Block] = {}
+        self._standing = False
         self.closed = False
         """A shutdown was asked for: what follows is its aftermath."""
 
@@ -73,7 +74,7 @@ class Failures:
         if self.closed:
             return
         key = _stream(found.prefix)
-        message = found.prefix.message
+        message = found.message
         if found.rule.name == "traceback":
             announced = self._open.get(key)
             fresh = announced is not None and announced.lines <= 1
@@ -84,14 +85,14 @@ class Failures:
         if found.rule.role == "intro":
             self._open[key] = _Block(failure, traced=_TRACEBACK in message)
 
-    def inside(self, parts: Prefix, number: int, at: float, matcher: Matcher, line: bytes) -> bool:
+    def inside(self, line: bytes, number: int, at: float, matcher: Matcher) -> bool:
         """Any line while a traceback is open; True where it was the exception line that ends it."""
+        message, parts = parse(line)
         key = _stream(parts)
         block = self._open.get(key)
         if block is None or (key == "" and parts.stamp is not None):
             return False
         block.lines += 1
-        message = parts.message
         if message.startswith(_INSIDE) or not message.strip():
             if block.lines > _LONGEST_BLOCK:
                 del self._open[key]
@@ -103,24 +104,13 @@ class Failures:
         if not _EXCEPTION.match(message):
             return False
         del self._open[key]
-        self._end(block, parts, number, at, matcher.find(line))
+        self._end(block, _cause(message, parts, number, at), matcher.find(line))
         return True
 
-    def _end(self, block: _Block, parts: Prefix, number: int, at: float, found: Found | None) -> None:
+    def _end(self, block: _Block, cause: Failure, found: Found | None) -> None:
         """The exception line is the cause: it names the kind, the line that announced it makes it fatal."""
         if self.closed:
             return
-        cause = Failure(
-            number,
-            plain(parts.message).strip()[:_SHOWN],
-            "traceback",
-            at,
-            False,
-            False,
-            None,
-            parts.rank or parts.process,
-            parts.pid,
-        )
         if found is not None and found.rule.severity in {"error", "fatal"} and found.rule.name != "traceback":
             cause.kind, cause.advice = found.rule.kind or found.rule.milestone, found.rule.advice
             cause.fatal, cause.consequence = found.rule.severity == "fatal", found.rule.consequence
@@ -130,7 +120,7 @@ class Failures:
         if announced is None:
             self._add(cause)
             return
-        announced.text, announced.line, announced.rank = cause.text, number, cause.rank or announced.rank
+        announced.text, announced.line, announced.rank = cause.text, cause.line, cause.rank or announced.rank
         announced.kind = cause.kind if cause.kind != "traceback" else announced.kind
         announced.advice = cause.advice or announced.advice
         announced.consequence |= cause.consequence
@@ -138,12 +128,15 @@ class Failures:
     def _add(self, failure: Failure) -> None:
         if len(self._all) < _MOST:
             self._all.append(failure)
+            self._standing = True
 
     def went_on(self) -> None:
         """A milestone came: tracebacks before it were survived."""
-        for failure in self._all:
-            if not failure.fatal:
-                failure.dismissed = True
+        if self._standing:
+            self._standing = False
+            for failure in self._all:
+                if not failure.fatal:
+                    failure.dismissed = True
 
     def fatal(self) -> LogError | None:
         """The error after which the server cannot go on: the first that is no mere aftermath."""
@@ -176,12 +169,26 @@ class Failures:
         return next((failure.told() for failure in self._all if not failure.dismissed), None)
 
 
+def _cause(message: bytes, parts: Prefix, number: int, at: float) -> Failure:
+    """What the exception line of a traceback says, before a rule has named it."""
+    return Failure(
+        line=number,
+        text=plain(message).strip()[:_SHOWN],
+        kind="traceback",
+        at=at,
+        fatal=False,
+        consequence=False,
+        rank=parts.rank or parts.process,
+        pid=parts.pid,
+    )
+
+
 def _failure(found: Found, number: int, at: float) -> Failure:
     rule, parts = found.rule, found.prefix
     pid = found.number("pid")
     return Failure(
         number,
-        plain(parts.message).strip()[:_SHOWN],
+        plain(found.message).strip()[:_SHOWN],
         rule.kind or rule.milestone,
         at,
         rule.severity == "fatal",

@@ -1,4 +1,4 @@
-"""The log's lines: a bounded store with absolute numbers, bars folded to their last state, frozen windows for the screen."""
+"""The log's lines: a bounded store with absolute numbers, bars folded to their last state, frozen windows on it."""
 
 from __future__ import annotations
 
@@ -25,6 +25,10 @@ _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u
 _COST = 120  # bytes that an entry costs beside its text
 
 
+KEY = frozenset({"milestone", "warning", "error", "fatal"})
+"""Severities that belong to the lens."""
+
+
 class Note(Struct, frozen=True):
     """What is known of a line beyond its bytes."""
 
@@ -39,7 +43,7 @@ class Note(Struct, frozen=True):
     @property
     def key(self) -> bool:
         """Belongs to the lens: milestones, warnings, errors."""
-        return self.severity in {"milestone", "warning", "error", "fatal"} or self.gap
+        return self.severity in KEY or self.gap
 
 
 PLAIN = Note()
@@ -127,22 +131,34 @@ class Logbook:
 
     def add(self, text: bytes, at: float, note: Note = PLAIN) -> int:
         """Append a line and return its number; a redraw of the bar in the last line takes that line's place."""
-        if len(text) > _KEPT:
-            text = text[:_KEPT]
-        entry = (text, at, note)
+        entry = (text if len(text) <= _KEPT else text[:_KEPT], at, note)
+        opened = self._open
         self._window = None
-        if note.bar is not None and self._open and self._open[-1][2].bar == note.bar:
-            self._open_bytes += len(text) - len(self._open[-1][0])
-            self._open[-1] = entry
+        if note.bar is not None and opened and opened[-1][2].bar == note.bar:
+            self._open_bytes += len(entry[0]) - len(opened[-1][0])
+            opened[-1] = entry
             return self._end - 1
-        if len(self._open) >= _CHUNK:
+        if len(opened) >= _CHUNK:
             self._close()
-        self._open.append(entry)
+            opened = self._open
+        opened.append(entry)
+        self._open_bytes += len(text) + _COST
+        number = self._end
+        self._end = number + 1
+        if note.severity in KEY or note.gap:
+            self._keys.append((number, entry))
+        return number
+
+    def plain(self, text: bytes, at: float) -> None:
+        """`add` for a line that means nothing: the common case, without what it does not need."""
+        opened = self._open
+        if len(opened) >= _CHUNK:
+            self._close()
+            opened = self._open
+        opened.append((text if len(text) <= _KEPT else text[:_KEPT], at, PLAIN))
         self._open_bytes += len(text) + _COST
         self._end += 1
-        if note is not PLAIN and note.key:
-            self._keys.append((self._end - 1, entry))
-        return self._end - 1
+        self._window = None
 
     def amend(self, number: int, note: Note) -> None:
         """Change what is known of one of the newest lines (an error's cause line); older ones are left as they are."""
@@ -193,9 +209,9 @@ def line_of(number: int, entry: Entry) -> LogLine:
     text, at, note = entry
     if note.gap:
         return LogLine(number=number, text=plain(text), at=at, gap=True)
-    parts = prefix.parse(text)
-    message = plain(parts.message)
-    whole = len(parts.message) == len(text) and len(message) <= SHOWN
+    body, parts = prefix.parse(text)
+    message = plain(body)
+    whole = len(body) == len(text) and len(message) <= SHOWN
     return LogLine(
         number=number,
         text=message[:SHOWN],

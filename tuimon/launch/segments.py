@@ -82,7 +82,10 @@ class Splitter:
             return [(line, index) for index, line in enumerate(lines, number) if line and not line.isspace()]
         segments: list[Segment] = []
         for index, line in enumerate(lines, number):
-            segments.extend(_pieces(line, index))
+            if b"\r" in line or line.find(_GLUE, 1) > 0:
+                segments.extend(_pieces(line, index))
+            elif line and not line.isspace():
+                segments.append((line, index))
         segments.extend(_pieces(rest, self._line))
         return segments
 

@@ -14,9 +14,8 @@ class Serving:
     """The last numbers, per replica where several speak."""
 
     def __init__(self) -> None:
-        self._running: dict[str, int] = {}
-        self._queued: dict[str, int] = {}
-        self._rate: dict[str, float] = {}
+        self._last: dict[tuple[str | None, str], tuple[Found, float]] = {}
+        self._groups: dict[str, tuple[bool, bool]] = {}
         self._accept: float | None = None
         self._at: float | None = None
         self._poor = 0
@@ -25,24 +24,31 @@ class Serving:
         self.last_tokens: float | None = None
 
     def line(self, found: Found, at: float) -> None:
-        """A line of role serving, tokens or speculation."""
+        """A line of role serving, tokens or speculation. Numbers are read only when somebody asks: this runs for every
+        batch of a busy server."""
         if found.rule.role == "tokens":
             self.last_tokens = at
             return
-        who = found.prefix.rank or ""
-        running, queued, rate = found.number("running"), found.number("queued"), found.number("tps")
-        if running is not None:
-            self._running[who], self._at = int(running), at
-        if queued is not None:
-            self._queued[who] = int(queued)
-        if rate is not None:
-            self._rate[who] = rate
-            if rate > 0:
-                self.last_tokens = at
-        accept = found.number("accept")
-        if accept is not None:
-            self._acceptance(accept)
-            self._at = at
+        fields, name = found.fields, found.rule.name
+        self._at = at
+        self._last[found.prefix.rank, name] = (found, at)
+        groups = self._groups.get(name)
+        if groups is None:
+            names = fields.re.groupindex
+            groups = self._groups[name] = ("tps" in names, "accept" in names)
+        if groups[0] and (fields["tps"] or b"0").strip(b"0."):
+            self.last_tokens = at
+        if groups[1] and fields["accept"] is not None:
+            self._acceptance(found.number("accept") or 0.0)
+
+    def _newest(self, name: str) -> float | None:
+        """The newest value of a number, summed over the ranks that speak (one per replica)."""
+        values: dict[str, tuple[float, float]] = {}
+        for (rank, _), (found, at) in self._last.items():
+            value = found.number(name)
+            if value is not None and at >= values.get(rank or "", (0.0, at))[1]:
+                values[rank or ""] = (value, at)
+        return sum(value for value, _ in values.values()) if values else None
 
     def _acceptance(self, length: float) -> None:
         self._accept = length
@@ -57,10 +63,11 @@ class Serving:
         """None before any such line."""
         if self._at is None:
             return None
+        running, queued = self._newest("running"), self._newest("queued")
         return ServingView(
-            running=sum(self._running.values()) if self._running else None,
-            queued=sum(self._queued.values()) if self._queued else None,
-            tokens_per_second=sum(self._rate.values()) if self._rate else None,
+            running=None if running is None else int(running),
+            queued=None if queued is None else int(queued),
+            tokens_per_second=self._newest("tps"),
             accept_length=self._accept,
             at=self._at,
         )

@@ -118,7 +118,7 @@ class Timeline:
         self.phases: dict[str, Phase] = {}
         self.ranks: int | None = None
         self.hidden = False
-        """The log level hides milestones, so nothing is missing."""
+        """The log does not show everything (its level hides milestones, a part was skipped): nothing is missing."""
         self._marks: dict[str, dict[str, float]] = {}
         self.current: str | None = None
 
@@ -178,16 +178,14 @@ class Timeline:
         return phase is not None and not phase.done(self.ranks)
 
     def _settle(self, name: str) -> None:
-        """Phases without an end of their own have ended once a later one was marked."""
-        order = [part.phase for part in self.expected] or list(self._order)
-        if name not in order:
-            order = list(self._order)
-        if name not in order:
-            return
-        for earlier in order[: order.index(name)]:
+        """A later phase was marked: earlier ones in which no rank is still on its way have ended."""
+        order = self._order if name in self._order else [part.phase for part in self.expected]
+        for earlier in order[: order.index(name)] if name in order else ():
             phase = self.phases.get(earlier)
-            if phase is not None and not phase.closed and not phase.done(self.ranks) and not phase.per_rank:
-                phase.closed = True
+            if phase is None or phase.closed:
+                continue
+            open_ranks = any(rank not in phase.ended for rank in phase.begun)
+            phase.closed = not (phase.per_rank and open_ranks)
 
     def phase(self) -> tuple[str | None, bool, Moment | None]:
         """(name, running, since): the running phase, or the last one done."""
@@ -197,27 +195,30 @@ class Timeline:
         running = self._running(self.current)
         return self.current, running, phase.first if running else phase.last
 
+    def _overtaken(self) -> list[Expected]:
+        """Expected phases that did not come though a later one did."""
+        seen = [index for index, part in enumerate(self.expected) if part.phase in self.phases]
+        return [part for part in self.expected[: seen[-1]] if part.phase not in self.phases] if seen else []
+
     def missing(self) -> tuple[Missing, ...]:
-        """Expected phases that a later one has overtaken."""
+        """Overtaken phases that an argument asks for; none where the log does not show everything."""
         if self.hidden:
             return ()
-        seen = [index for index, part in enumerate(self.expected) if part.phase in self.phases]
-        if not seen:
-            return ()
-        return tuple(
-            Missing(part.phase, part.reason())
-            for index, part in enumerate(self.expected)
-            if index < seen[-1] and part.phase not in self.phases and part.because
-        )
+        return tuple(Missing(part.phase, part.reason()) for part in self._overtaken() if part.because)
 
     def next_expected(self) -> Missing | None:
         """The first phase that must come after what was seen; None while one runs, and at the end."""
-        if self.current is not None and self._running(self.current):
+        if self.hidden or (self.current is not None and self._running(self.current)):
             return None
         seen = [index for index, part in enumerate(self.expected) if part.phase in self.phases]
         for part in self.expected[(seen[-1] + 1) if seen else 0 :]:
             return Missing(part.phase, part.reason())
         return None
+
+    def ended(self, name: str) -> bool:
+        """This phase is done."""
+        phase = self.phases.get(name)
+        return phase is not None and phase.done(self.ranks)
 
     def laggards(self, now: float) -> tuple[Suspect, ...]:
         """Ranks that lack a line which at least half of the ranks wrote some seconds ago: by the earliest such line."""
@@ -234,17 +235,18 @@ class Timeline:
 
     def views(self, now: float, instant: Instant) -> tuple[PhaseView, ...]:
         """One line a phase: expected ones in their order, others where they began."""
-        overtaken = {part.milestone for part in self.missing()}
-        wanted = [part.phase for part in self.expected]
+        missing = {part.milestone for part in self.missing()}
+        unseen = {part.phase for part in self._overtaken()} - missing
+        wanted = [part.phase for part in self.expected if part.phase not in unseen]
         extra = [name for name in self.phases if name not in wanted]
         names = _woven(wanted, extra, self._order)
         reasons = {part.phase: part.reason() for part in self.expected}
-        return tuple(self._view(name, overtaken, reasons, now, instant) for name in names)
+        return tuple(self._view(name, missing, reasons, now, instant) for name in names)
 
-    def _view(self, name: str, overtaken: set[str], reasons: dict[str, str], now: float, instant: Instant) -> PhaseView:
+    def _view(self, name: str, missing: set[str], reasons: dict[str, str], now: float, instant: Instant) -> PhaseView:
         phase = self.phases.get(name)
         if phase is None:
-            if name in overtaken:
+            if name in missing:
                 return PhaseView(name, "missing", note=reasons[name])
             return PhaseView(name, "expected", note=reasons[name] if "(" in reasons[name] else None)
         done = phase.done(self.ranks)
