@@ -23,16 +23,15 @@ TICKING = "import sys, time\nwhile True: print('line', flush=True); time.sleep(0
 
 
 @contextlib.contextmanager
-def piped(
-    *commands: list[str], stdout: Any = subprocess.DEVNULL
-) -> Iterator[tuple[int, list[subprocess.Popen[bytes]]]]:
+def piped(*commands: list[str], stdout: IO[bytes] | None = None) -> Iterator[tuple[int, list[subprocess.Popen[bytes]]]]:
     """`| command | command`: the descriptor to write to, and the commands."""
     running = []
     read, first = os.pipe()
     for position, command in enumerate(commands):
         last = position == len(commands) - 1
-        next_read, write = (-1, stdout) if last else os.pipe()
-        running.append(subprocess.Popen(command, stdin=read, stdout=write))
+        next_read, write = (-1, -1) if last else os.pipe()
+        out = (stdout or subprocess.DEVNULL) if last else write
+        running.append(subprocess.Popen(command, stdin=read, stdout=out))
         os.close(read)
         if not last:
             os.close(write)

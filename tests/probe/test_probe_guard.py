@@ -35,6 +35,7 @@ class Listener:
 
 class NoGpus:
     pid = None
+    driver = 0
 
     def request(self, pcie: bool) -> None:
         pass

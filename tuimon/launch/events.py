@@ -31,7 +31,7 @@ class Gpu(Struct, frozen=True):
     power_limit: float | None = None
     """W."""
     energy: float | None = None
-    """J since the driver was loaded."""
+    """J since the driver was loaded; costs 4 ms of CPU a call, so only in every 40th sample."""
     sm_clock: int | None = None
     """MHz."""
     temperature: int | None = None
@@ -90,12 +90,13 @@ class Process(Struct, frozen=True):
     """Bytes."""
     threads: int | None = None
     thread_states: dict[str, int] | None = None
-    """How many threads are in each state, all threads."""
+    """How many threads are in each state, all threads; None where this sample did not look (large trees take turns)."""
     busy_threads: tuple[Thread, ...] = ()
     """Threads in D or R other than the main one, at most 16."""
     wchan: str | None = None
     """Kernel function that the main thread sleeps in; None where unreadable, "0" where running."""
     syscall: str | None = None
+    """Number of the system call that the main thread is in; only read when a launch has gone quiet."""
     voluntary: int | None = None
     """Voluntary context switches."""
     involuntary: int | None = None

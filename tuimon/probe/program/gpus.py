@@ -46,6 +46,8 @@ class Gpus:
         self.crashes = 0
         self.restart_at = None
         self.note = None
+        self.pcie = False
+        self.driver = 0  # bytes that the driver's library took in the child
         self.said = False
         self.ended = False
 
@@ -65,6 +67,7 @@ class Gpus:
 
     def request(self, pcie):
         """Ask for a reading unless one is still owed."""
+        self.pcie = pcie
         if self.ready and self.asked is None and self.failed is None:
             try:
                 os.write(self.ask, b"p" if pcie else b"s")
@@ -85,6 +88,7 @@ class Gpus:
                 gpus = self.take(message)
                 if gpus is not None:
                     return gpus, None
+                self.request(self.pcie)  # just got ready
             return self.explain()
 
     def take(self, message):
@@ -94,6 +98,7 @@ class Gpus:
             self.failed, self.failed_code = message["failed"], message["code"]
             return None
         self.ready, self.said = True, False
+        self.driver = message.get("driver", self.driver)
         return message.get("gpus")
 
     def explain(self):

@@ -80,7 +80,7 @@ class Collector:
         self.speech.say(
             "Sample", mono=round(began, 4), gpus=gpus, gpu_note=note, processes=processes,
             strangers=self.strangers(gpus, server, began), log=stat, host=load,
-            cost=self.cost.look(self.gpus.pid, time.monotonic() - began),
+            cost=self.cost.look(self.gpus.pid, self.gpus.driver, time.monotonic() - began),
         )  # fmt: skip
         if server is not None and all(row["state"] in "ZX" for row in processes):
             self.discovery.gone(self.sampler.root_exit)
