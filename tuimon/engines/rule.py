@@ -19,7 +19,8 @@ Role = Literal[
 `args` argument dump · `ready` serves from here on · `ended` a shutdown that was asked for ·
 `finished` training is done · `heartbeat` somebody waits, no sign of life · `probe` caused by health questions ·
 `serving` numbers of running requests · `tokens` tokens were generated · `speculation` acceptance length ·
-`version` names version or model · `wait` a wait that the server calls legal · `timings` the engine's own startup timings · `intro` an error whose traceback follows
+`version` names version or model · `wait` a wait that the server calls legal ·
+`timings` the engine's own startup timings · `intro` an error whose traceback follows
 """
 
 
