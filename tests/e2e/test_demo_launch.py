@@ -147,7 +147,8 @@ def gpus(launch: Launch) -> list[tuple[int, int, float, float, list[int]]]:
         "g = [n.nvmlDeviceGetHandleByIndex(i) for i in range(n.nvmlDeviceGetCount())]\n"
         "u = [n.nvmlDeviceGetUtilizationRates(x) for x in g]\n"
         "print(json.dumps([[r.gpu, r.memory, n.nvmlDeviceGetPowerUsage(x) / 1000,"
-        " n.nvmlDeviceGetMemoryInfo(x).used / 2**30, [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(x)]] for r, x in zip(u, g)]))"
+        " n.nvmlDeviceGetMemoryInfo(x).used / 2**30,"
+        " [p.pid for p in n.nvmlDeviceGetComputeRunningProcesses(x)]] for r, x in zip(u, g)]))"
     )
     done = subprocess.run(
         [sys.executable, "-S", "-c", program], env={"PYTHONPATH": str(launch.folder)}, capture_output=True, check=True

@@ -152,7 +152,7 @@ def nvmlDeviceGetUtilizationRates(gpu):
     return _Answer(gpu=gpu.reading("util"), memory=gpu.reading("memory"))
 
 
-def nvmlDeviceGetMemoryInfo(gpu):
+def nvmlDeviceGetMemoryInfo(gpu, version=None):
     total = READINGS["card"]["memory_mib"] * _MIB
     used = READINGS["card"]["reserved_mib"] * _MIB + gpu.used()
     return _Answer(total=total, used=used, free=total - used)

@@ -25,6 +25,8 @@ PHASES: dict[str, tuple[float, float]] = _plan["phases"]
 SPEED: float = _plan["speed"]
 """Factor on everything that has no phase of its own."""
 START: float = _plan["start"]
+_growth = [0.0, 0.0, 0.0, 0.0]
+"""GiB held by this rank's GPU: from, to, since, till."""
 _prctl = ctypes.CDLL(None).prctl
 
 
@@ -51,6 +53,14 @@ def until(phase: str, part: float = 0.0) -> None:
         time.sleep(left)
 
 
+def work_until(phase: str, part: float = 0.0) -> None:
+    """The same with page faults all the way, as importing torch has: real durations are longer than patience."""
+    start, length = PHASES[phase]
+    while (left := START + start + part * length - time.monotonic()) > 0:
+        touch(1)
+        time.sleep(min(0.5, left))
+
+
 def seconds(phase: str) -> float:
     """How long a phase takes."""
     return PHASES[phase][1]
@@ -70,18 +80,19 @@ def write(text: str) -> None:
 def gpu(rank: int, scene: str, used: float, before: float | None = None, over: float = 0.0) -> None:
     """What this rank's GPU shows from now on: a scene of the readings, and GiB held (growing from `before`)."""
     now = time.monotonic()
-    told = {
-        "scene": scene,
-        "pid": os.getpid(),
-        "from": used if before is None else before,
-        "to": used,
-        "since": now,
-        "till": now + over,
-    }
+    _growth[:] = used if before is None else before, used, now, now + over
+    told = {"scene": scene, "pid": os.getpid(), **dict(zip(("from", "to", "since", "till"), _growth, strict=True))}
     path = os.path.join(FOLDER, f"gpu{rank}.json")
     with open(f"{path}.new", "w") as file:
         json.dump(told, file)
     os.replace(f"{path}.new", path)
+
+
+def gpu_waits(rank: int) -> None:
+    """The GPU of a rank that is held up in the middle of loading: idle, with what it has got so far."""
+    before, used, since, till = _growth
+    part = min(1.0, (time.monotonic() - since) / (till - since)) if till > since else 1.0
+    gpu(rank, "idle", before + (used - before) * part)
 
 
 def bar(text: str, done: int, total: int, since: float, blocks: bool = True) -> str:

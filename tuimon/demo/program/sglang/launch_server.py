@@ -10,13 +10,13 @@ from sglang.srt.server_args import ServerArgs
 
 def run_server(engine: Engine, server_args: ServerArgs) -> None:
     """What the launcher does."""
-    stage.until("spawn")
+    stage.work_until("spawn")
     stage.say(
         "Max running requests is reset to 48 for speculative decoding. "
         "You can override this by explicitly setting --max-running-requests."
     )
     stage.say(f"server_args={server_args}")
-    stage.until("spawn", 0.6)
+    stage.work_until("spawn", 0.6)
     stage.say("Using default HuggingFace chat template with detected content format: string")
     from sglang.srt.entrypoints.http_server import launch_server
 

@@ -63,7 +63,7 @@ def cast() -> Engine | Callable[[], None]:
 
 def _child(title: str, part: Callable[[], None], launcher: int) -> Callable[[], None]:
     stage.begin(SPAWNING, launcher)
-    stage.until("dist", -0.2)
+    stage.work_until("dist", -0.2)
     stage.begin(title)
     return part
 

@@ -28,13 +28,14 @@ class DefaultModelLoader:
         for shard in range(1, shards + 1):
             stage.until(phase, parts[0] + (parts[1] - parts[0]) * shard / shards)
             if stage.SCENARIO == "dead-storage" and self.rank == 5 and shard == DEAD_SHARD:
-                self.read_shard_of_dead_storage()
+                stage.gpu_waits(self.rank)
+                self.safetensors_weights_iterator()
             stage.touch(2)
             self._draw(shard, shards, since)
         if self.rank == 0:
             stage.write("\n")
 
-    def read_shard_of_dead_storage(self) -> None:
+    def safetensors_weights_iterator(self) -> None:
         """Get into state D without root: a parent in vfork sleeps in it until its child runs something else."""
         parent = os.getpid()
         call = CLONE_CALL.get(platform.machine())
