@@ -17,8 +17,9 @@ from tuimon.launch.events import (
     Sample,
     ServerFound,
 )  # fmt: skip
-from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, State, Verdict
+from tuimon.launch.view import LaunchView, State, Verdict
 from tuimon.watch.clock import Clock
+from tuimon.watch.later import nothing_yet
 from tuimon.watch.live import LiveWatch
 
 Kind = TypeVar("Kind")
@@ -163,11 +164,7 @@ class Believer:
 
     def snapshot(self, now: float) -> LaunchView:
         verdict = Verdict(self.state, 990.0, "", wants_stacks=self.wants_stacks)
-        nothing: Any = ()
-        return LaunchView(
-            now, "gpu-17", LinkView("up", 900.0), verdict, None, None, (), GrowthView(None, None, (), 1.0, None, None),
-            None, None, (), None, HealthView(None, None, None, None, None, None, ()), None, nothing,
-        )  # fmt: skip
+        return msgspec.structs.replace(nothing_yet("gpu-17", now), verdict=verdict)
 
 
 class Watched:

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tuimon.config import Patience
+from tuimon.errors import TuimonError
 from tuimon.hosts.errors import HostError, HostUnreachable
 from tuimon.launch.events import AnyEvent, Finding, Linked, LogText, Sample, ServerFound
-from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, LogLine, Verdict
+from tuimon.launch.view import LaunchView, Verdict
 from tuimon.watch.announced import shown
 from tuimon.watch.board import Board
 from tuimon.watch.clock import Clock
+from tuimon.watch.later import Later, nothing_yet
 from tuimon.watch.lines import LONGEST, Lines
 from tuimon.watch.pauses import Backoff, Looks
 from tuimon.watch.tending import tend, within
@@ -144,6 +147,24 @@ def test_a_listener_that_fails_is_said_and_the_others_hear_on() -> None:
     assert "No space left" in believer.findings()[0]
 
 
+def test_before_the_first_event_nothing_is_believed_and_then_the_launch_is_there() -> None:
+    later = Later("gpu-17", Patience())
+    assert later.snapshot(1000.0).link.state == "connecting"
+    later.apply(Linked(host="gpu-17", at=1001.0))
+    assert later.snapshot(1002.0).link.state == "up"
+    assert later.make() is later.make()
+
+
+def test_a_launch_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise TuimonError("rule step.bar has no fixed text", "Correct torchrun.toml")
+
+    monkeypatch.setattr("tuimon.launch.state.Launch", fail)
+    later = Later("gpu-17", Patience())
+    Board(later, Cranked()).post(Linked(host="gpu-17"))
+    assert later.snapshot(1000.0).error == "rule step.bar has no fixed text. Correct torchrun.toml"
+
+
 def test_waiting_for_a_view_ends_when_it_comes_and_gives_the_latest_when_time_is_up() -> None:
     clock = Cranked()
     board = Board(Believer(), clock)
@@ -266,33 +287,6 @@ def test_a_command_is_shown_as_a_shell_would_take_it_with_programs_cut() -> None
     assert shown(["python3", "-c", "x" * 500, "a b"]) == f"python3 -c '{'x' * 80}…' 'a b'"
 
 
-class NoLines:
-    """An empty logbook."""
-
-    first = end = 0
-
-    def __getitem__(self, number: int) -> LogLine:
-        raise IndexError(number)
-
-    def slice(self, start: int, stop: int) -> list[LogLine]:
-        return []
-
-
 def _view(*, now: float = 1000.0, wants: bool = False) -> LaunchView:
-    return LaunchView(
-        now=now,
-        host="gpu-17",
-        link=LinkView("up", 900.0),
-        verdict=Verdict("quiet", 990.0, "", wants_stacks=wants),
-        server=None,
-        data_age=None,
-        phases=(),
-        growth=GrowthView(None, None, (), 1.0, None, None),
-        gpus=None,
-        gpu_note=None,
-        signs=(),
-        processes=None,
-        health=HealthView(None, None, None, None, None, None, ()),
-        serving=None,
-        lines=NoLines(),
-    )
+    view = nothing_yet("gpu-17", now)
+    return msgspec.structs.replace(view, verdict=Verdict("quiet", 990.0, "", wants_stacks=wants))

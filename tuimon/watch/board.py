@@ -80,11 +80,12 @@ class Board:
             Finding(source="tuimon", kind="own_error", text=f"tuimon's own error while {text}", severity="warning")
         )
 
-    def tick(self) -> None:
+    def tick(self, *, at_once: bool = False) -> None:
         """Make a new view if it is time."""
         now = self.clock.now()
         since = now - self._view.now
-        if since < REBUILD_AFTER or (not self._changed and since < REBUILD_WITHIN):
+        due = since >= (REBUILD_AFTER if self._changed else REBUILD_WITHIN)
+        if not due and not at_once:
             return
         self._changed = False
         try:

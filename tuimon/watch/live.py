@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 
 from tuimon.config import Settings
@@ -18,6 +19,7 @@ from tuimon.launch.view import LaunchView
 from tuimon.watch.actions import Actions
 from tuimon.watch.board import Believing, Board
 from tuimon.watch.clock import Clock
+from tuimon.watch.later import Later
 from tuimon.watch.linking import Linking
 from tuimon.watch.loop import new_loop
 from tuimon.watch.tending import end, tend
@@ -38,7 +40,9 @@ class LiveWatch:
     ) -> None:
         self._host = pick.host(host) if isinstance(host, str) else host
         self._settings = settings
-        self._board = Board(launch or _launch(self._host.name, settings), clock or Clock())
+        self._later = Later(self._host.name, settings.patience)
+        self._board = Board(launch or self._later, clock or Clock())
+        self._ready_made = launch is not None
         self._actions: Actions | None = None
         self._linking: Linking | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -51,6 +55,8 @@ class LiveWatch:
         self._stop = asyncio.Event()
         self._actions = Actions(self._board, self._settings)
         self._linking = Linking(self._host, self._board, self._settings, self._actions)
+        if not self._ready_made:
+            threading.Thread(target=self._make, name="tuimon-grammars", daemon=True).start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -136,8 +142,7 @@ class LiveWatch:
             last = now
             self._board.tick()
 
-
-def _launch(host: str, settings: Settings) -> Believing:
-    from tuimon.launch.state import Launch  # noqa: PLC0415  tests bring their own
-
-    return Launch(host, settings.patience)
+    def _make(self) -> None:
+        # A failure is kept there, and shown.
+        with suppress(Exception):
+            self._later.make()

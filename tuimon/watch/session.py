@@ -7,7 +7,7 @@ from typing import Protocol
 
 from tuimon.config import Settings
 from tuimon.hosts.host import Host
-from tuimon.launch.events import ServerFound, ServerGone
+from tuimon.launch.events import Sample, ServerFound, ServerGone
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Reported
 from tuimon.watch.sampling import Sampling
@@ -35,6 +35,7 @@ class Session:
         self._host = host
         self._board = board
         self._acting = acting
+        self._blind = True
         self._tailing = Tailing(host, board, place, settings.log)
         self._sampling = Sampling(host, board, settings, self._heard)
 
@@ -63,3 +64,7 @@ class Session:
             self._tailing.found(event)
         elif isinstance(event, ServerGone):
             self._tailing.gone(event)
+        elif isinstance(event, Sample):
+            # Fresh data does not wait for the next beat, the first least of all.
+            self._board.tick(at_once=self._blind)
+            self._blind = False

@@ -1,0 +1,83 @@
+"""The launch, made while the link comes up: its grammars take 0.1 s to compile, and the first frame may not wait."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Sequence
+
+import msgspec
+
+from tuimon.config import Patience
+from tuimon.errors import TuimonError
+from tuimon.launch.events import AnyEvent
+from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, LogLine, Verdict
+from tuimon.watch.board import Believing
+
+
+class Later:
+    """A `Launch` that is made by `make`, or by the first event."""
+
+    def __init__(self, host: str, patience: Patience) -> None:
+        self._host = host
+        self._patience = patience
+        self._launch: Believing | None = None
+        self._making = threading.Lock()
+        self._failure: str | None = None
+
+    def make(self) -> Believing:
+        """Make it, once; safe on any thread. Raises what making it raises, each time."""
+        with self._making:
+            if self._launch is None:
+                from tuimon.launch.state import Launch  # noqa: PLC0415  0.08 s, see above
+
+                try:
+                    self._launch = Launch(self._host, self._patience)
+                except Exception as error:
+                    self._failure = error.sentence() if isinstance(error, TuimonError) else repr(error)
+                    raise
+            return self._launch
+
+    def apply(self, event: AnyEvent) -> None:
+        """Take an event in."""
+        (self._launch or self.make()).apply(event)
+
+    def snapshot(self, now: float) -> LaunchView:
+        """What is believed now; before the first event that nothing is known."""
+        if self._launch is not None:
+            return self._launch.snapshot(now)
+        view = nothing_yet(self._host, now)
+        return msgspec.structs.replace(view, error=self._failure)
+
+
+def nothing_yet(host: str, now: float) -> LaunchView:
+    """The view before anything was heard."""
+    return LaunchView(
+        now=now,
+        host=host,
+        link=LinkView(state="connecting", since=now),
+        verdict=Verdict(state="unreachable", since=now, headline="connecting"),
+        server=None,
+        data_age=None,
+        phases=(),
+        growth=GrowthView(None, None, (), 1.0, None, None),
+        gpus=None,
+        gpu_note=None,
+        signs=(),
+        processes=None,
+        health=HealthView(None, None, None, None, None, None, ()),
+        serving=None,
+        lines=_NoLines(),
+    )
+
+
+class _NoLines:
+    """An empty logbook."""
+
+    first = end = 0
+
+    def __getitem__(self, number: int) -> LogLine:
+        raise IndexError(number)
+
+    def slice(self, start: int, stop: int) -> Sequence[LogLine]:
+        del start, stop
+        return ()
