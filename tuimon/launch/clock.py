@@ -37,19 +37,17 @@ class LogClock:
         self._own = own
         self._offset: float | None = None
         self._last_at: float | None = None
-        self._last_stamp: float | None = None
         self.latest: float | None = None
         """The last stamp seen."""
-        self.first: float | None = None
-        """The first stamp seen."""
-        self.live = True
+        self.live = not own
+        """Text arrives as it is written: our own clock times it."""
 
     def arrive(self, at: float, newest: float | None, written: float | None = None) -> None:
         """Text arrived whose newest line has this stamp; `written` = when its last byte was written, if known."""
         before, self._last_at = self._last_at, at
-        stamp, self._last_stamp = self._last_stamp, newest if newest is not None else self._last_stamp
+        stamp, self.latest = self.latest, newest if newest is not None else self.latest
         if newest is None:
-            self.live = written is None and before is not None
+            self.live = not self._own and written is None and before is not None
             return
         jumped = stamp is not None and newest < stamp - _JUMP
         distance = (at if written is None else written) - newest
@@ -58,20 +56,14 @@ class LogClock:
         else:
             self._offset = min(self._offset, distance)
         late = before is None or stamp is None or newest - stamp > at - before + _SLACK
-        self.live = not late and written is None
+        self.live = not self._own and not late and written is None
 
     def resolve(self, parts: Prefix, at: float) -> float | None:
         """A line's stamp with the year (or day) that it may lack; None where it has no time."""
-        if parts.stamp is None:
-            return None
-        stamp = parts.stamp
-        if parts.yearless:
-            near = self.latest if self.latest is not None else (stamp if self._own else at)
-            stamp = _nearest(stamp, near)
-        self.latest = stamp
-        if self.first is None:
-            self.first = stamp
-        return stamp
+        if parts.stamp is None or not parts.yearless:
+            return parts.stamp
+        near = self.latest if self.latest is not None else (parts.stamp if self._own else at)
+        return _nearest(parts.stamp, near)
 
     def moment(self, at: float, stamp: float | None) -> Moment:
         """A line's moment."""

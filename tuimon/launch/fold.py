@@ -23,6 +23,7 @@ from tuimon.launch.told import Timer
 
 _MOST_RANKS = 4096
 _MOST_NOTES = 4096
+_LOOK_BACK = 100  # lines that are searched for a time
 _LIFELESS = frozenset({"probe", "heartbeat"})  # roles of lines that are no sign of life
 
 
@@ -63,7 +64,8 @@ class Fold:
         self.timings: str | None = None
         self.file_lines: dict[int, int] = {}
         """Logbook number → line feeds before it, for lines of errors."""
-        self.last_error_line = -1
+        self.last_error = -1
+        """Number of the last line that belongs to an error."""
         self.relaunched = False
         self._names: dict[int, str] = {}
         self._notes: dict[tuple[str, str | None], Note] = {}
@@ -117,13 +119,13 @@ class Fold:
             if act is not None:
                 act(self, found, place, number, at)
         if self.ready is None and rule.phase is not None:
-            self._mark(found, rule.phase, rank or ALONE, self.clock.moment(at, self.clock.resolve(parts, at)))
+            self._mark(found, rule.phase, rank or ALONE, self._moment(parts, at))
         if rule.starts is not None:
             self._start_timer(rule, at)
 
     def _error(self, found: Found, place: int, number: int, at: float) -> None:
         self.file_lines.setdefault(place, number)
-        self.last_error_line = number
+        self.last_error = place
         if found.rule.role != "probe":
             self.failures.line(found, place, at)
         if found.rule.severity == "fatal" and self.ended is None:
@@ -136,12 +138,22 @@ class Fold:
         name = found.rule.name if found is not None else "traceback"
         place = self.book.add(line, at, Note("error", name, self._rank(parts) or parts.process))
         self.file_lines[place] = number
-        self.last_error_line = number
+        self.last_error = place
         self.life = (at, line)
         if found is not None and found.rule.role == "ended":
             self.ends(found, place, number, at)
         elif self.failures.fatal() is not None and self.ended is None:
             self.timeline.fail()
+
+    def _moment(self, parts: Prefix, at: float) -> Moment:
+        """When a line was written; one without a time has that of the last line before it that has one."""
+        stamp = self.clock.resolve(parts, at)
+        if stamp is None and not self.clock.live:
+            for line in self.book.newest(_LOOK_BACK):
+                stamp = self.clock.resolve(prefix.parse(line)[1], at)
+                if stamp is not None:
+                    break
+        return self.clock.moment(at, stamp)
 
     def _note(self, rule: Rule, rank: str | None) -> Note:
         note = self._notes.get((rule.name, rank))
@@ -179,7 +191,7 @@ class Fold:
         """A bar was drawn; True where that shows progress. Also for the unfinished last line, which comes again."""
         phase = self._phase_of_bar(found.rule if found else None, bar)
         if phase is not None and self.ready is None:
-            return self.timeline.bar(phase, bar, at, self.clock.moment(at, None))
+            return self.timeline.bar(phase, bar, at, self._moment(NONE, at))
         known = self._other_bars.get(bar.name)
         if known is None or known.total != bar.total:
             if len(self._other_bars) > 256:
@@ -261,7 +273,7 @@ class Fold:
         """It serves from here on."""
         if self.ready is not None:
             return
-        moment = self.clock.moment(at, self.clock.resolve(found.prefix, at))
+        moment = self._moment(found.prefix, at)
         self._mark(found, found.rule.phase or "ready", ALONE, moment)
         self.timeline.close(moment)
         self.failures.went_on()
@@ -272,7 +284,7 @@ class Fold:
     def ends(self, found: Found, _place: int, _number: int, at: float) -> None:
         """A shutdown that was asked for, or training that is done."""
         if self.ended is None and self.failures.fatal() is None:
-            self.ended = self.clock.moment(at, None)
+            self.ended = self._moment(found.prefix, at)
             self.finished = found.rule.role == "finished"
             self.failures.closed = True
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Literal, cast
 
 from msgspec import Struct
@@ -22,6 +23,7 @@ SHOWN = 4_000
 _KEPT = 16 * 1024  # bytes of a line that are stored: an argument dump has 7–19 KB
 _CHUNK = 512
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
+_KEY = 1024  # bytes of a line that are kept for the lens
 _COST = 120  # bytes that an entry costs beside its text
 
 
@@ -146,7 +148,7 @@ class Logbook:
         number = self._end
         self._end = number + 1
         if note.severity in KEY or note.gap:
-            self._keys.append((number, entry))
+            self._keys.append((number, (entry[0][:_KEY], at, note)))
         return number
 
     def plain(self, text: bytes, at: float) -> None:
@@ -159,6 +161,10 @@ class Logbook:
         self._open_bytes += len(text) + _COST
         self._end += 1
         self._window = None
+
+    def newest(self, count: int) -> Iterator[bytes]:
+        """The newest lines' bytes, newest first; at most what the open chunk holds."""
+        return (entry[0] for entry in islice(reversed(self._open), count))
 
     def amend(self, number: int, note: Note) -> None:
         """Change what is known of one of the newest lines (an error's cause line); older ones are left as they are."""

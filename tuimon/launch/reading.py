@@ -14,7 +14,8 @@ from tuimon.launch import facts
 from tuimon.launch.clock import LogClock
 from tuimon.launch.events import LogReset, ServerFound
 from tuimon.launch.fold import Fold, Voice
-from tuimon.launch.logbook import PLAIN, Entry, Logbook, Note, Window, plain
+from tuimon.launch.gaps import Gaps
+from tuimon.launch.logbook import MOST_LINES, PLAIN, Entry, Logbook, Note, Window, plain
 from tuimon.launch.segments import Segment, Splitter
 from tuimon.launch.timeline import natural
 from tuimon.launch.told import Told
@@ -34,9 +35,20 @@ _RESETS = {
 class Reading:
     """What one launch's log has told so far. Not for several threads; what it gives out is frozen."""
 
-    def __init__(self, grammars: Library | None = None, own_clock: bool = False) -> None:
+    def __init__(
+        self,
+        grammars: Library | None = None,
+        own_clock: bool = False,
+        gaps: Gaps | None = None,
+        most_lines: int = MOST_LINES,
+    ) -> None:
+        """`own_clock`: a log from anywhere, whose instants are its own times; `gaps` looks for silences in it."""
         self._library = grammars if grammars is not None else shipped()
         self._own_clock = own_clock
+        self._gaps = gaps
+        self._most_lines = most_lines
+        self.first: float | None = None
+        """The first time in the log, by its own clock."""
         self._recognisers = [
             (re.compile(pattern.encode()), grammar)
             for grammar in self._library.grammars.values()
@@ -51,7 +63,9 @@ class Reading:
         self._splitter = Splitter()
         self._text_at: float | None = None
         self.clock = LogClock(self._own_clock)
-        self._start(Voice(self._library, self._library.find(server.engine) if server else None), Logbook())
+        self._start(
+            Voice(self._library, self._library.find(server.engine) if server else None), Logbook(self._most_lines)
+        )
         self._early: list[tuple[Segment, float]] | None = [] if self.fold.grammar is None else None
 
     def _start(self, voice: Voice, book: Logbook) -> None:
@@ -64,7 +78,7 @@ class Reading:
         """Take in bytes that arrived at `at`; `written` = when the last of them was written, where that was earlier
         (the log's mtime on tuimon's clock, when we come late)."""
         segments = self._splitter.feed(text)
-        self.clock.arrive(at, self._newest(segments, at), written)
+        self._times(segments, at, written)
         when = at if written is None else min(at, written)
         if text.strip():
             self._text_at = when
@@ -73,7 +87,9 @@ class Reading:
 
     def finish(self, at: float) -> None:
         """The log ends here: the unfinished last line counts as a line."""
-        self._take(self._splitter.flush(), at)
+        segments = self._splitter.flush()
+        self._times(segments, at, None)
+        self._take(segments, at)
 
     def reset(self, event: LogReset) -> None:
         """The next text does not continue the last."""
@@ -106,7 +122,7 @@ class Reading:
         )  # fmt: skip
         if grammar is not None:
             self._early = None
-            self._start(Voice(self._library, grammar), Logbook())
+            self._start(Voice(self._library, grammar), Logbook(self._most_lines))
             for segment, then in early:
                 self.fold.lines((segment,), then)
             return
@@ -121,12 +137,21 @@ class Reading:
         self.fold.learn(old.facts)
         self.fold.version, self.fold.life = old.version, old.life
 
-    def _newest(self, segments: list[Segment], at: float) -> float | None:
-        for line, _ in reversed(segments[-_LOOKED_AT:]):
-            _, parts = prefix.parse(line)
-            if parts.stamp is not None:
-                return self.clock.resolve(parts, at)
-        return None
+    def _times(self, segments: list[Segment], at: float, written: float | None) -> None:
+        """What the times in these lines say: only the newest line counts, and where silences are looked for, all."""
+
+        def stamp(line: bytes) -> float | None:
+            return self.clock.resolve(prefix.parse(line)[1], at)
+
+        if not segments and not self._own_clock:
+            self.clock.arrive(at, None, written)
+            return
+        if self._own_clock and self.first is None:
+            self.first = next((time for time in (stamp(line) for line, _ in segments) if time is not None), None)
+        newest = (stamp(line) for line, _ in reversed(segments[-_LOOKED_AT:]))
+        self.clock.arrive(at, next((time for time in newest if time is not None), None), written)
+        if self._gaps is not None:
+            self._gaps.see(segments, stamp)
 
     def _pending(self, at: float) -> None:
         """The unfinished last line: a bar that is redrawn without a line end must not wait for one."""

@@ -130,7 +130,7 @@ class Timeline:
         phase.mark(rule, rank, moment, seconds)
         if phase.closed and not phase.done(self.ranks):
             phase.closed = False
-        self._settle(name)
+        self._settle(name, moment)
         if rule.mark != "end" or self.current is None or not self._running(self.current) or self.current == name:
             self.current = name
 
@@ -166,7 +166,7 @@ class Timeline:
             if not phase.closed:
                 phase.closed = True
                 if not phase.ended:
-                    phase.last = phase.last or moment
+                    phase.last = moment
 
     def fail(self) -> None:
         """The launch died: the running phase failed."""
@@ -177,7 +177,7 @@ class Timeline:
         phase = self.phases.get(name)
         return phase is not None and not phase.done(self.ranks)
 
-    def _settle(self, name: str) -> None:
+    def _settle(self, name: str, moment: Moment) -> None:
         """A later phase was marked: earlier ones in which no rank is still on its way have ended."""
         order = self._order if name in self._order else [part.phase for part in self.expected]
         for earlier in order[: order.index(name)] if name in order else ():
@@ -186,6 +186,8 @@ class Timeline:
                 continue
             open_ranks = any(rank not in phase.ended for rank in phase.begun)
             phase.closed = not (phase.per_rank and open_ranks)
+            if phase.closed and not phase.ended:
+                phase.last = moment
 
     def phase(self) -> tuple[str | None, bool, Moment | None]:
         """(name, running, since): the running phase, or the last one done."""

@@ -1,0 +1,71 @@
+"""Stretches in which a log said nothing, by its own clock. Looks at few lines: only where times lie far apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from tuimon.launch.segments import Segment
+
+Stamp = Callable[[bytes], float | None]
+"""A line's time in seconds, None where it has none."""
+_MOST = 2000
+
+
+class LogGap(Struct, frozen=True):
+    """A silence."""
+
+    line: int
+    """The last line with a time before it, from 1."""
+    start: float
+    """By the log's clock."""
+    length: float
+    """Seconds."""
+
+
+class Gaps:
+    """Finds silences of at least `longer` seconds while a log is read; the longest few thousand are kept."""
+
+    def __init__(self, longer: float) -> None:
+        self._longer = longer
+        self._last: tuple[int, float] | None = None
+        self.found: list[LogGap] = []
+
+    def see(self, segments: list[Segment], stamp: Stamp) -> None:
+        """Take in the next lines."""
+        first = _stamped(segments, range(len(segments)), stamp)
+        if first is None:
+            return
+        last = _stamped(segments, range(len(segments) - 1, -1, -1), stamp) or first
+        if self._last is not None:
+            self._add(self._last[0], self._last[1], first[1])
+        waiting = [(first, last)]
+        while waiting:
+            low, high = waiting.pop()
+            if high[1] - low[1] < self._longer:
+                continue
+            middle = (low[0] + high[0]) // 2
+            inside = _stamped(segments, range(middle, high[0]), stamp) if middle > low[0] else None
+            if inside is None:
+                inside = _stamped(segments, range(middle - 1, low[0], -1), stamp)
+            if inside is None:
+                self._add(segments[low[0]][1], low[1], high[1])
+            else:
+                waiting.extend(((inside, high), (low, inside)))
+        self._last = (segments[last[0]][1], last[1])
+
+    def _add(self, line: int, start: float, end: float) -> None:
+        if end - start < self._longer:
+            return
+        self.found.append(LogGap(line + 1, start, end - start))
+        if len(self.found) > _MOST:
+            self.found.remove(min(self.found, key=lambda gap: gap.length))
+
+
+def _stamped(segments: list[Segment], indexes: range, stamp: Stamp) -> tuple[int, float] | None:
+    for index in indexes:
+        time = stamp(segments[index][0])
+        if time is not None:
+            return index, time
+    return None
