@@ -250,9 +250,9 @@ async def test_healthy_opens_its_port_only_when_every_rank_is_ready_and_then_ser
 
 async def test_collective_spin_burns_cpu_and_gpu_and_does_nothing() -> None:
     async with playing("collective-spin") as launch:
-        await until(lambda: [process.state for process in ranks(launch)] == ["R"] * 5 + ["S"] + ["R"] * 2, "the spin")
+        await until(lambda: [gpu[0] for gpu in gpus(launch)] == [100] * 5 + [0] + [100] * 2, "the spin")
+        await until(lambda: [process.state for process in ranks(launch)] == ["R"] * 5 + ["S"] + ["R"] * 2, "R and S")
         readings = gpus(launch)
-        assert [gpu[0] for gpu in readings] == [100] * 5 + [0] + [100] * 2
         assert {gpu[1] for gpu in readings} == {0}
         assert all(gpu[2] < 123 for gpu in readings)
         before = ranks(launch)
