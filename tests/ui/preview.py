@@ -11,7 +11,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from msgspec.structs import replace
 
 from tests.ui import launches
-
 from tuimon.config import Settings
 from tuimon.launch.view import LaunchView
 from tuimon.ui.app import TuimonApp

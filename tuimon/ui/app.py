@@ -87,7 +87,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         return BoardScreen()
 
     def on_mount(self) -> None:
-        self._restore = endings.watch_signals(self._leave)
+        self._restore = endings.watch_signals(self._leave, self.watching.stop)
         self.theme_changed_signal.subscribe(self, self._retheme)
         try:
             self.actions = with_keys(ACTIONS, self.settings.keys)

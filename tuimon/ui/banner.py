@@ -228,19 +228,21 @@ def _plain(view: LaunchView) -> tuple[str, list[str]]:
     words = clean(verdict.headline)
     if verdict.state == "waiting":
         words = words or f"for a launch on {clean(view.host)}"
-    pieces = [words] if words else []
+    pieces = [words] if words and words.upper() != NAMES[verdict.state] else []
     if verdict.state == "starting":
-        pieces += _progress(view)
+        pieces += _progress(view, words)
     if verdict.advice:
         pieces.append(clean(verdict.advice))
     return f" {shape} {NAMES[verdict.state]}", pieces
 
 
-def _progress(view: LaunchView) -> list[str]:
+def _progress(view: LaunchView, words: str) -> list[str]:
     running = next((phase for phase in reversed(view.phases) if phase.state == "running" and phase.total), None)
     if running is None or not running.total:
         return []
-    share = f"{clean(running.name)} {(running.count or 0) / running.total * 100:.0f} %"
+    share = f"{(running.count or 0) / running.total * 100:.0f} %"
+    if clean(running.name) not in words:
+        share = f"{clean(running.name)} {share}"
     return [share, f"ETA {about(running.eta)}"] if running.eta is not None else [share]
 
 

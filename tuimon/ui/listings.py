@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import groupby
+from textwrap import wrap
 
 from tuimon.launch.view import LaunchView
 from tuimon.ui.actions import Action, keys_of
@@ -25,7 +26,11 @@ class CommandsScreen(SheetScreen):
         )
         if not view.commands:
             return [head, (), (("nothing has been sent yet", "dim"),)]
-        return [head, (), *(fit(((clean(command), "text"),), width) for command in reversed(view.commands))]
+        lines = [head, ()]
+        for command in reversed(view.commands):
+            pieces = wrap(clean(command), width - 2, subsequent_indent="    ", break_long_words=True)
+            lines += [((("▸ " if not place else "  "), "faint"), (piece, "text")) for place, piece in enumerate(pieces)]
+        return lines
 
 
 class HelpScreen(SheetScreen):

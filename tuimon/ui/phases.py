@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from tuimon.launch.view import LaunchView, PhaseView
 from tuimon.ui.bars import meter
 from tuimon.ui.pane import Pane
@@ -20,9 +22,10 @@ class Launch(Pane):
     TITLE = "Launch"
 
     def slice(self, view: LaunchView) -> object:
-        ticks = int(view.now) if any(p.state in {"running", "missing"} for p in view.phases) else None
+        phases = told(view)
+        ticks = int(view.now) if any(phase.state in {"running", "missing"} for phase in phases) else None
         return (
-            view.phases,
+            phases,
             view.usual_launches,
             view.verdict.since,
             view.verdict.state,
@@ -52,15 +55,16 @@ def _has_second(phase: PhaseView) -> bool:
 
 def rows(view: LaunchView, width: int, height: int) -> list[Row]:
     """The timeline; squeezed to the height by joining what is to come and dropping what was done first."""
-    if not view.phases:
+    phases = told(view)
+    if not phases:
         words = "no launch yet" if view.server is None else "no phase seen in the log yet"
         return [((words, "dim"),)]
-    longest = max(cells(_name(phase)) for phase in view.phases)
-    full = [row for phase in view.phases for row in _phase(view, phase, width, longest, bar_below=True)]
+    longest = max(cells(_name(phase)) for phase in phases)
+    full = [row for phase in phases for row in _phase(view, phase, width, longest, bar_below=True)]
     if len(full) <= height:
         return full
-    coming = [phase for phase in view.phases if phase.state == "expected"]
-    seen = [phase for phase in view.phases if phase.state != "expected"]
+    coming = [phase for phase in phases if phase.state == "expected"]
+    seen = [phase for phase in phases if phase.state != "expected"]
     lines = [_phase(view, phase, width, longest, bar_below=False)[0] for phase in seen]
     tail = _coming(coming, width)
     while len(lines) + len(tail) > max(1, height):
@@ -69,6 +73,15 @@ def rows(view: LaunchView, width: int, height: int) -> list[Row]:
             break
         del lines[done], seen[done]
     return [*lines, *tail][: max(1, height)] if height < 3 else [*lines, *tail]
+
+
+def told(view: LaunchView) -> tuple[PhaseView, ...]:
+    """The phases, where what the verdict misses is missing even while its turn would only be next."""
+    missing = {one.milestone for one in view.verdict.missing}
+    return tuple(
+        replace(phase, state="missing") if phase.state == "expected" and phase.name in missing else phase
+        for phase in view.phases
+    )
 
 
 def _coming(phases: list[PhaseView], width: int) -> list[Row]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.launch.view import LaunchView, ProcessView
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, cells, clean, fit, left, right
+from tuimon.ui.rows import Row, cells, clean, fit, left, right, width_of
 from tuimon.ui.words import percent, size, waits
 
 STATES = {"Z": "bad", "X": "bad", "T": "bad", "t": "bad", "D": "warn", "R": "good"}
@@ -28,12 +28,12 @@ class Processes(Pane):
 
 
 def _label(process: ProcessView) -> str:
-    return "  " * min(process.depth, 4) + clean(process.label)
+    return " " * min(process.depth, 4) + clean(process.label)
 
 
 def row(process: ProcessView, width: int, longest: int) -> Row:
     """One group of processes."""
-    name_width = max(10, min(longest, width - 29))
+    name_width = max(10, min(longest, width - 28))
     ink = "suspect" if process.suspect else "text"
     state = next((STATES[letter] for letter in process.states if letter in STATES), "dim")
     cpu = "" if process.cpu is None else f"{process.cpu:.1f} %" if process.cpu < 99.5 else percent(process.cpu)
@@ -41,10 +41,10 @@ def row(process: ProcessView, width: int, longest: int) -> Row:
         (left(_label(process), name_width) + " ", ink),
         (f"{left(process.states, 2)} ", state),
         (left(waits(clean(process.waits_in or "")), 8), "dim"),
-        (right(cpu, 8), "text" if process.cpu else "dim"),
+        (right(cpu, 7), "text" if process.cpu else "dim"),
         (right("" if process.rss is None else size(process.rss), 7), "dim"),
         (" ◀" if process.suspect else "  ", "suspect"),
     ]
-    if process.note:
+    if process.note and width - width_of(tuple(line)) >= 8:
         line.append((f" {clean(process.note)}", "warn"))
     return fit(tuple(line), width)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.launch.view import LaunchView, SignView
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, clean, fit, left, right
+from tuimon.ui.rows import Row, Span, clean, fit, left, right
 from tuimon.ui.words import age
 
 FIRST = ("log", "GPU work", "host work", "answers", "disk reads", "compilers", "GPU memory", "stacks")
@@ -45,13 +45,17 @@ def chosen(signs: tuple[SignView, ...], height: int) -> tuple[SignView, ...]:
 def row(sign: SignView, now: float, width: int) -> Row:
     """`● GPU work      4 m 12 s ago   0 % everywhere`."""
     name = left(clean(sign.name), 13)
+    room = 13 if width >= 46 else 9
     if not sign.visible:
-        return fit((("– ", "faint"), (name, "faint"), (f"{'cannot be seen':>15}  {clean(sign.text)}", "faint")), width)
+        return fit((("– ", "faint"), (name, "faint"), (right("unseen", room), "faint"), _text(sign, "faint")), width)
     mark = ("● ", "good") if sign.alive else ("○ ", "dim")
-    wide = width >= 46
-    when = "now" if sign.alive and sign.last is not None and now - sign.last < 1.5 else _when(sign, now, wide=wide)
+    when = "now" if sign.alive and sign.last is not None and now - sign.last < 1.5 else _when(sign, now, wide=room > 9)
     ink = "good" if sign.alive else "dim" if sign.last is None else "text"
-    return fit((mark, (name, "text"), (right(when, 15 if wide else 9), ink), (f"  {clean(sign.text)}", "dim")), width)
+    return fit((mark, (name, "text"), (right(when, room), ink), _text(sign, "dim")), width)
+
+
+def _text(sign: SignView, ink: str) -> Span:
+    return f"  {clean(sign.text)}", ink
 
 
 def _when(sign: SignView, now: float, *, wide: bool) -> str:
