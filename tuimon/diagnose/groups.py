@@ -24,7 +24,9 @@ _PLUMBING = re.compile(
 )
 _BOOTSTRAP = re.compile(r"^(?:Thread\.)?(?:_bootstrap|_bootstrap_inner|run)$")
 _ENGINE = re.compile(r"(?:^|/)(?:sglang|vllm|tensorrt_llm|sgl_kernel|deepspeed|megatron|transformers)/")
-_SHORT = re.compile(r"^.*(?:(?:site|dist)-packages|lib/python[\d.]+)/(.+)$")
+_SHORT = re.compile(
+    r"^.*(?:(?:site|dist)-packages|lib/python[\d.]+)/(.+)$|^.*/((?:sglang|vllm|torch|transformers)/.+)$"
+)
 MAX_PIECES = 4
 """Ranks in one function on more different lines than this are in a loop: one group, without line numbers."""
 
@@ -109,7 +111,7 @@ def short(file: str | None) -> str:
     """A file name that fits a line: from the package on, else the last three parts."""
     found = _SHORT.search(file or "")
     if found:
-        return found[1]
+        return found[1] or found[2]
     return "/".join((file or "?").split("/")[-3:])
 
 
