@@ -26,6 +26,8 @@ class Bar(Struct, frozen=True):
     end: int
     """Where the bar ends in the line: other processes write right behind it."""
     start: int = 0
+    pace: bytes = b""
+    """Time left and rate as written: they change whenever something moved."""
 
 
 def parse(line: bytes) -> Bar | None:
@@ -43,7 +45,13 @@ def parse(line: bytes) -> Bar | None:
         desc = desc[: desc.rfind(b"(")]
     desc = desc.strip()
     return Bar(
-        desc[-80:].decode("utf-8", "replace"), count, total, _seconds(match["elapsed"]), match.end(), match.start()
+        desc[-80:].decode("utf-8", "replace"),
+        count,
+        total,
+        _seconds(match["elapsed"]),
+        match.end(),
+        match.start(),
+        match["eta"] + (match["rate"] or b""),
     )
 
 

@@ -204,7 +204,9 @@ class Logbook:
         self._bytes += self._open_bytes
         self._open = []
         self._open_bytes = 0
-        while self._chunks and (self._end - self._first > self._most_lines or self._bytes > self._most_bytes):
+        while self._chunks and (
+            self._end - self._first - len(self._chunks[0][0]) >= self._most_lines or self._bytes > self._most_bytes
+        ):
             chunk, size = self._chunks.popleft()
             self._first += len(chunk)
             self._bytes -= size

@@ -25,7 +25,7 @@ _FLAG = re.compile(
 )
 _HEADER = re.compile(
     r"(?P<name>(?:proxy-)?authorization['\"]?\s*[:=]\s*['\"]?(?:(?:Bearer|Basic|Token)\s+)?|\bBearer\s+)"
-    r"(?P<value>(?!\*\*\*)[^\s,'\"(){}]+)",
+    r"(?P<value>(?!\*\*\*|Bearer\b|Basic\b|Token\b)[^\s,'\"(){}]+)",
     re.IGNORECASE,
 )
 # Well-known shapes: Hugging Face, OpenAI style, GitHub, Slack, AWS, and credentials inside a URL.

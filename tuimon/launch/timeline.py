@@ -19,6 +19,7 @@ ALONE = ""
 _LATE = 3.0  # seconds after which a rank that lacks what its peers have is a suspect
 Instant = Callable[[Moment], float]
 """A moment on tuimon's clock."""
+_STALE = 5.0  # seconds by a bar's own clock without a change of its rate: tqdm's monitor drew it, not progress
 _WINDOW = 60.0  # seconds over which a bar's rate is measured
 
 
@@ -30,6 +31,7 @@ class Progress:
         self.count = bar.count
         self.total = bar.total
         self.elapsed = bar.elapsed
+        self._pace = bar.pace
         self._seen: dict[float, int] = {}
         self._moves: deque[tuple[float, float]] = deque([(at, bar.count)], maxlen=512)
         self._seen[bar.count] = 1
@@ -42,6 +44,9 @@ class Progress:
         """
         times = self._seen.get(bar.count, 0)
         news = times == 0 or (times < writers and bar.count != self.count)
+        if bar.pace == self._pace and bar.elapsed is not None and bar.elapsed - (self.elapsed or 0.0) > _STALE:
+            news = False
+        self._pace = bar.pace
         if len(self._seen) > 4096:
             self._seen = {bar.count: 0}
         self._seen[bar.count] = times + 1
