@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import pty
+import shutil
 import subprocess
 import sys
 import time
@@ -349,3 +350,23 @@ def test_a_log_inside_a_container_is_reached_through_its_root(found: Find, sglan
     seen = found(lambda found: bool(found.log) and found.log.endswith("inner/server.log"))
     assert seen.log == f"/proc/{server.pid}/root{tmp_path}/inner/server.log"
     assert Path(seen.log).read_bytes() == b"inside\n"
+
+
+def test_a_log_whose_name_is_not_utf8_is_read_through_its_descriptor(
+    found: Find, sglang: Server, tmp_path: Path
+) -> None:
+    name = os.fsencode(tmp_path) + b"/log-\xff"
+    with open(name, "wb") as out:
+        server = sglang(TICKING, "--model-path", "/m", stdout=out, stderr=out)
+    seen = found()
+    assert seen.log == f"/proc/{server.pid}/fd/2"
+
+
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root and setpriv")
+def test_without_rights_the_log_is_unknown_and_the_reason_is_said(found: Find, sglang: Server, tmp_path: Path) -> None:
+    with (tmp_path / "server.log").open("wb") as out:
+        server = sglang(TICKING, "--model-path", "/m", stdout=out, stderr=out)
+    nobody = ("setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all")
+    seen = found(python="/usr/bin/python3", wrapper=nobody)
+    assert (seen.pid, seen.model, seen.log) == (server.pid, "/m", None)
+    assert (seen.log_note or "").startswith("no rights to see where its output goes")

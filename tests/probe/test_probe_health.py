@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime as dt
 import json
 import socket
 import subprocess
@@ -10,6 +11,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
 
 from tuimon.launch.events import Health, Metrics, Sample
 
@@ -195,3 +200,41 @@ def test_a_port_held_by_somebody_else_names_him(probe: Probe, sglang: Server, la
     )
     sglang("import time\ntime.sleep(1000)", "--port", str(port))
     assert probe().until(Health, lambda health: health.error is None).listener == other.pid
+
+
+def test_a_server_that_speaks_tls_is_asked_in_tls(probe: Probe, sglang: Server, tmp_path: Path) -> None:
+    key = certificate_of_our_own(tmp_path)
+    port = free_port()
+    sglang(
+        """
+        import http.server, ssl, sys
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                self.send_response(200)
+                self.end_headers()
+        server = http.server.ThreadingHTTPServer(("127.0.0.1", int(sys.argv[2])), Handler)
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        context.load_cert_chain(sys.argv[4])
+        server.socket = context.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
+        server.serve_forever()
+        """,
+        "--port", str(port), "--ssl-certfile", str(key),
+    )  # fmt: skip
+    answered = probe().until(Health, lambda health: health.path is not None)
+    assert (answered.status, answered.error) == (200, None)
+
+
+def certificate_of_our_own(folder: Path) -> Path:
+    """A self-signed certificate with its key in one file."""
+    now = dt.datetime.now(dt.UTC)
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "localhost")])
+    certificate = (
+        x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+        .serial_number(1).not_valid_before(now).not_valid_after(now + dt.timedelta(days=1))
+        .sign(key, hashes.SHA256())
+    )  # fmt: skip
+    pem = serialization.Encoding.PEM
+    private = key.private_bytes(pem, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    (folder / "cert.pem").write_bytes(private + certificate.public_bytes(pem))
+    return folder / "cert.pem"

@@ -288,3 +288,26 @@ def test_host_and_log_are_in_every_sample(probe: Probe, launch: Launch, tmp_path
     assert sample.host.boot_id == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
     stat = log.stat()
     assert (sample.log.size, sample.log.mtime, sample.log.inode) == (6, stat.st_mtime, stat.st_ino)
+
+
+FREEZER = Path("/sys/fs/cgroup/freezer")
+
+
+@pytest.mark.skipif(not os.access(FREEZER / "cgroup.procs", os.W_OK), reason="no writable freezer (cgroup v1) here")
+def test_a_frozen_cgroup_is_told(probe: Probe, launch: Launch) -> None:
+    target = launch("import time\nwhile True: time.sleep(0.01)")
+    watching = probe(pid=target.pid)
+    assert not watching.process(target.pid).frozen
+    group = FREEZER / f"tuimon-test-{target.pid}"
+    group.mkdir()
+    try:
+        (group / "cgroup.procs").write_text(str(target.pid))
+        (group / "freezer.state").write_text("FROZEN")
+        watching.process(target.pid, lambda p: p.frozen is True)
+        (group / "freezer.state").write_text("THAWED")
+        watching.process(target.pid, lambda p: p.frozen is False)
+    finally:
+        (group / "freezer.state").write_text("THAWED")
+        target.kill()
+        target.wait()
+        group.rmdir()

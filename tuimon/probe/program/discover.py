@@ -59,6 +59,8 @@ class Discovery:
                 self.refreshed = now
                 for pid in list(self.table.entries):
                     self.table.refresh(pid, now)
+                if self.server is not None:
+                    self.server.members.adopt(list(self.table.entries))
             self.choose(now)
             if self.server is not None:
                 self.find_log(now)

@@ -61,7 +61,7 @@ class Collector:
                 due = max(due + self.interval, time.monotonic())
                 time.sleep(max(0.0, due - time.monotonic()))
         except Abandoned:
-            return
+            self.hung -= 1
 
     def sample(self):
         """One look at the machine."""

@@ -30,12 +30,22 @@ def device(target, name):
     return "its %s goes to %s; %s" % (name, target, _INSTEAD)
 
 
+def plain(path):
+    """True for a path that survives JSON."""
+    try:
+        path.encode("utf-8")
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
 class Outputs:
     """Looks at the file descriptors of a process."""
 
     def __init__(self, guard, table):
         self.guard = guard
         self.table = table
+        self.readers = {}  # pipe → pid: looking through all processes is dear on a big host
 
     def links(self, pid):
         """Where stdout and stderr point now; cheap, tells when it is worth looking again."""
@@ -84,6 +94,8 @@ class Outputs:
             return Output(None, "its log %s cannot be read (%s), or give --log" % (target, error.strerror), 2)
         if not modes.S_ISREG(real.st_mode):
             return Output(None, "its %s goes to %s, which is no file; %s" % (name, target, _INSTEAD), 1)
+        if not plain(target):
+            return Output(link, "its log has a name that is not UTF-8; reading it through the server's descriptor", 0)
         root = link.rsplit("/fd/", 1)[0] + "/root"
         for path in (target, root + target):
             try:
@@ -118,8 +130,14 @@ class Outputs:
 
     def reader(self, pid, target):
         """Who reads this pipe: usually somebody's stdin, else any descriptor of an ancestor."""
+        known = self.readers.get(target)
+        if known in self.table.entries and self.is_link("/proc/%d/fd/0" % known, target):
+            return self.table.entries[known]
         for entry in list(self.table.entries.values()):
             if entry.pid != pid and self.is_link("/proc/%d/fd/0" % entry.pid, target):
+                if len(self.readers) > 8:
+                    self.readers.clear()
+                self.readers[target] = entry.pid
                 return entry
         for entry in self.table.ancestors(pid):
             for fd in self.descriptors(entry.pid):

@@ -31,7 +31,8 @@ class Speech:
         """Send one event; fields that are None are left out (the other side knows their defaults)."""
         message = {"event": event, "host_time": round(time.time(), 3)}
         message.update((key, value) for key, value in fields.items() if value is not None)
-        line = json.dumps(message, separators=(",", ":")).encode("ascii", "replace") + b"\n"
+        text = json.dumps(message, separators=(",", ":"), ensure_ascii=False)
+        line = text.encode("utf-8", "replace") + b"\n"  # names that are not UTF-8 come as lone surrogates
         with self.lock:
             write_all(self.fd, line)
 
