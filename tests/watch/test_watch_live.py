@@ -112,6 +112,28 @@ def test_asking_without_a_process_says_so_and_asking_for_what_is_not_there_yet_t
     assert watched.watch.busy is None
 
 
+def test_an_action_while_the_link_is_down_says_so_and_tries_the_link(watched: Watched) -> None:
+    watched.host.connects = [AccessDenied("no key accepted"), AccessDenied("no key accepted")]
+    watched.start()
+    watched.watch.ask("stacks")
+    watched.passes(0)
+    assert watched.findings() == ["stacks: there is no link to the host"]
+    assert watched.host.tries == 2
+
+
+def test_a_key_pressed_often_asks_once(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = _scripted_dump(monkeypatch)
+    watched.start()
+    watched.says(SERVER, SAMPLE)
+    for _ in range(10):
+        watched.watch.ask("stacks")
+    watched.passes(1)
+    assert 1 <= len(asked) <= 2
+    watched.watch.ask("stacks")
+    watched.passes(1)
+    assert 2 <= len(asked) <= 3
+
+
 def test_every_command_is_an_event(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:
     watched.start()
     watched.says(SERVER, SAMPLE)

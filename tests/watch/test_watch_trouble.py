@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from collections.abc import Callable, Sequence
 
 import pytest
 
-from tests.watch.scripted import SAMPLE, SERVER, Watched, settle
+from tests.watch.scripted import SAMPLE, SERVER, Believer, Watched, settle
 from tuimon.config import Settings
 from tuimon.hosts.errors import ChannelRefused, HostError
 from tuimon.hosts.host import Completed, LogPiece
+from tuimon.hosts.ssh import SshHost
 from tuimon.launch.events import (
     Finding,
     Gap,
@@ -19,6 +21,7 @@ from tuimon.launch.events import (
     LogText,
     Sample,
 )  # fmt: skip
+from tuimon.watch.live import LiveWatch
 
 
 def test_garbage_from_the_probe_is_said_once_and_harms_nothing(watched: Watched) -> None:
@@ -121,7 +124,7 @@ def test_an_unexpected_failure_to_connect_is_said_and_tried_again(watched: Watch
     watched.host.connects = [ZeroDivisionError("bug"), None]
     watched.start()
     watched.passes(5)
-    assert watched.findings() == ["tuimon's own error while link: ZeroDivisionError: bug"]
+    assert watched.findings() == ["tuimon's own error while connecting: ZeroDivisionError: bug"]
     assert len(watched.seen(Linked)) == 1
 
 
@@ -151,6 +154,23 @@ def test_it_stops_in_time_also_when_the_host_never_answers(watched: Watched) -> 
     assert watched.host.channels[0].ended
     watched.watch.stop()
     watched.watch.ask("stacks")
+
+
+def test_it_stops_in_time_also_when_the_name_server_does_not_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked, answer = threading.Event(), threading.Event()
+
+    def look_up(*_: object) -> None:
+        asked.set()
+        answer.wait(30)
+        raise OSError
+
+    monkeypatch.setattr(socket, "getaddrinfo", look_up)
+    watch = LiveWatch(SshHost("gpu-17", config=None), Settings(), launch=Believer())
+    watch.start()
+    assert asked.wait(10)
+    watch.stop()
+    assert not watch._thread.is_alive()
+    answer.set()
 
 
 def test_it_can_be_stopped_before_it_was_started() -> None:

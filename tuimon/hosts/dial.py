@@ -7,6 +7,7 @@ they would have no keepalive and other known hosts.
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -27,6 +28,8 @@ KEEPALIVE = 5
 KEEPALIVE_COUNT = 3
 """A link is lost after KEEPALIVE × (this + 1) seconds without an answer."""
 _MOST_HOPS = 8
+# Its warnings would be written over the screen.
+logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 _CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _CIPHER = "^aes128-gcm@openssh.com"  # first choice: 0.7 × the CPU of ssh's own default, measured
 
@@ -85,7 +88,7 @@ async def _dial(
         for hop in options.tunnel.split(","):
             over = await _hop(hop.strip(), name, given, (*on_the_way, address), over)
     try:
-        return await _connect(options, name, given, over)
+        return await _connect(options, name, _login(address), given, over)
     except BaseException:
         await hang_up(over)
         raise
@@ -133,11 +136,16 @@ def _readable_configs() -> list[str]:
 
 
 async def _connect(
-    options: asyncssh.SSHClientConnectionOptions, name: str, given: Mapping[str, object], over: Line | None
+    options: asyncssh.SSHClientConnectionOptions,
+    name: str,
+    login: tuple[str, ...],
+    given: Mapping[str, object],
+    over: Line | None,
 ) -> Line:
     config = options.config
     place = hostkey.Place(
         name=name,
+        login=login,
         host=options.host,
         port=options.port,
         alias=options.host_key_alias,
@@ -164,6 +172,12 @@ async def _connect(
     jumps = (*over.jumps, over.connection) if over else ()
     host = f"[{options.host}]" if ":" in options.host else options.host
     return Line(connection, client.lost, jumps, f"{options.username}@{host}:{options.port}{via}")
+
+
+def _login(address: Address) -> tuple[str, ...]:
+    user = f"{address.user}@" if address.user else ""
+    port = ("-p", str(address.port)) if address.port else ()
+    return ("ssh", *port, f"{user}{address.host}")
 
 
 def _texts(value: object) -> list[str]:

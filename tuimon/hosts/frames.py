@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from tuimon.hosts.errors import HostError
 from tuimon.hosts.host import Channel, LogPiece
+from tuimon.hosts.quoting import last_line
 from tuimon.probe import send
 
 _LONGEST_HEADER = 16384  # a header carries a reason, never a line of the log
@@ -78,7 +79,6 @@ async def follow(host: _Starter, path: str, offset: int, inode: int | None) -> A
             for one in frames.feed(piece):
                 yield one
         exit_status = await channel.wait()
-        said = channel.errors().strip().splitlines()
-        raise HostError(f"The tail of {path} ended (exit {exit_status}): {said[-1] if said else 'without a word'}")
+        raise HostError(f"The tail of {path} ended (exit {exit_status}): {last_line(channel.errors())}")
     finally:
         channel.end_input()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tuimon.hosts.errors import HostKeyUnknown
+from tuimon.hosts.quoting import quoted
 
 if TYPE_CHECKING:
     from asyncssh import SSHKey, SSHKnownHosts
@@ -27,6 +28,8 @@ class Place(Struct, frozen=True):
 
     name: str
     """As the user wrote it, or the jump host's name."""
+    login: tuple[str, ...]
+    """The ssh command that leads there."""
     host: str
     port: int
     alias: str | None
@@ -81,7 +84,7 @@ def refusal(place: Place, known: SSHKnownHosts, key: SSHKey | None, reason: str)
     """The error for a key that was not accepted: unknown, changed, or revoked."""
     if key is None:
         return HostKeyUnknown(
-            f"The host key of {place.name} cannot be verified: {reason}", f"Look at: ssh {place.name}"
+            f"The host key of {place.name} cannot be verified: {quoted(reason)}", f"Look at: {shlex.join(place.login)}"
         )
     offered = f"{_kind(key).upper()} {key.get_fingerprint('sha256')}"
     # Port None: the entry's name carries it, so that a key of the same machine's other port is no "change".
@@ -117,7 +120,7 @@ def _there(key: SSHKey) -> str:
 
 def _accept(place: Place, key: SSHKey) -> str:
     if not place.direct or place.alias:
-        return shlex.join(["ssh", place.name])
+        return shlex.join(place.login)
     target = _short(place.files[0])
     scan = shlex.join(["ssh-keyscan", "-t", _kind(key), "-p", str(place.port), place.host])
     # On a fresh machine there is no ~/.ssh yet, and `>>` makes no folder.

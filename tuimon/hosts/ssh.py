@@ -13,6 +13,7 @@ from tuimon.hosts.command import putting
 from tuimon.hosts.errors import HostError, HostUnreachable, TransferFailed
 from tuimon.hosts.frames import follow
 from tuimon.hosts.host import Channel, Completed, LogPiece
+from tuimon.hosts.quoting import quoted
 
 if TYPE_CHECKING:
     from tuimon.hosts.wire import Wire
@@ -68,8 +69,8 @@ class SshHost:
         except HostError as error:
             raise TransferFailed(f"{path} could not be written on {self._name}: {error}", error.advice) from error
         if done.exit != 0:
-            said = done.stderr.decode("utf-8", "replace").strip()
-            raise TransferFailed(f"{path} could not be written on {self._name}: {said or 'it arrived incomplete'}")
+            said = quoted(done.stderr) or "it arrived incomplete"
+            raise TransferFailed(f"{path} could not be written on {self._name}: {said}")
 
     async def lost(self) -> str:
         """Wait until the link breaks; the reason in words."""

@@ -16,6 +16,7 @@ from tuimon.hosts.command import PIECE, Tail, collect, guarded
 from tuimon.hosts.dial import Line, hang_up
 from tuimon.hosts.errors import ChannelRefused, CommandTimedOut, HostUnreachable
 from tuimon.hosts.host import Completed
+from tuimon.hosts.quoting import quoted
 from tuimon.hosts.words import reason
 
 CHANNELS = 4
@@ -96,7 +97,7 @@ class Wire:
             if self.gone:
                 raise self.broken(error) from error
             raise ChannelRefused(
-                f"{self._name} opens no further session: {error.reason}",
+                f"{self._name} opens no further session: {quoted(error.reason)}",
                 "Raise MaxSessions in its sshd_config (10 is the default), or use an account that may run commands",
             ) from error
         except (asyncssh.Error, OSError) as error:

@@ -10,6 +10,7 @@ import asyncssh
 
 from tuimon.hosts import hostkey
 from tuimon.hosts.errors import AccessDenied, BadSshConfig, HostError, HostUnreachable
+from tuimon.hosts.quoting import quoted
 
 _DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
 
@@ -46,10 +47,12 @@ def unreachable(error: Exception, place: hostkey.Place) -> HostError:
     if isinstance(error, socket.gaierror):
         return HostUnreachable(f"The name {place.host} cannot be resolved", "Check the spelling, DNS or VPN")
     if isinstance(error, asyncssh.ChannelOpenError):
-        return HostUnreachable(f"The jump host cannot reach {where}: {error.reason}")
+        return HostUnreachable(f"The jump host cannot reach {where}: {quoted(error.reason)}")
     if isinstance(error, (asyncssh.Error, OSError)):
         return HostUnreachable(f"No connection to {where}: {reason(error)}")
-    return BadSshConfig(f"The ssh configuration or a key for {place.name} cannot be used: {error}", "Correct it")
+    return BadSshConfig(
+        f"The ssh configuration or a key for {place.name} cannot be used: {quoted(str(error))}", "Correct it"
+    )
 
 
 def reason(error: Exception | None) -> str:
@@ -61,10 +64,10 @@ def reason(error: Exception | None) -> str:
     if isinstance(error, asyncssh.ConnectionLost):
         return "the connection broke"
     if isinstance(error, asyncssh.DisconnectError):
-        return f"the host ended the connection ({error.reason})"
+        return f"the host ended the connection ({quoted(error.reason)})"
     if isinstance(error, OSError) and error.strerror:
         return error.strerror.lower()
-    return str(error) or type(error).__name__
+    return quoted(str(error)) or type(error).__name__
 
 
 def _readable(known: object) -> asyncssh.SSHKnownHosts:
@@ -91,7 +94,7 @@ def _denied(place: hostkey.Place, options: asyncssh.SSHClientConnectionOptions) 
             f"Unlock it with: {'' if options.agent_path else 'eval $(ssh-agent); '}ssh-add {locked[0]}",
         )
     return AccessDenied(
-        text, f"Check the user (USER@{place.name}) and that your public key is in its ~/.ssh/authorized_keys there"
+        text, f"Check the user (USER@{place.host}), and that your public key is in its ~/.ssh/authorized_keys there"
     )
 
 

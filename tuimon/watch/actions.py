@@ -25,11 +25,16 @@ class Actions:
         self._board = board
         self._auto = settings.auto_diagnose
         self._looks = Looks()
-        self._asked: asyncio.Queue[tuple[Action, bool]] = asyncio.Queue(maxsize=8)
+        self._asked: asyncio.Queue[tuple[Action, bool]] = asyncio.Queue()
+        self._waiting: set[Action] = set()
+        self._linked = False
 
     def ask(self, action: Action, *, by_key: bool = True) -> None:
-        """Queue an action; one that waits already is not queued again."""
-        if not self._asked.full():
+        """Queue an action; one that waits or runs already is not queued again."""
+        if not self._linked:
+            self._find(f"{action}: there is no link to the host", "It is being tried again now")
+        elif action != self.busy and action not in self._waiting:
+            self._waiting.add(action)
             self._asked.put_nowait((action, by_key))
 
     def look(self) -> None:
@@ -38,14 +43,18 @@ class Actions:
             self.ask("stacks", by_key=False)
 
     async def run(self, host: Host) -> None:
-        """Carry out what is asked for; never returns."""
-        while True:
-            action, by_key = await self._asked.get()
-            self.busy = action
-            try:
+        """Carry out what is asked for, as long as the link is up; never returns."""
+        self._linked = True
+        try:
+            while True:
+                action, by_key = await self._asked.get()
+                self._waiting.discard(action)
+                self.busy = action
                 await self._carry_out(host, action, by_key)
-            finally:
                 self.busy = None
+        finally:
+            # What was asked of a link that broke would come as a surprise on the next.
+            self.busy, self._linked, self._asked, self._waiting = None, False, asyncio.Queue(), set()
 
     async def _carry_out(self, host: Host, action: Action, by_key: bool) -> None:
         if action != "stacks":

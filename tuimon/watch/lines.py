@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
+from tuimon.hosts.quoting import quoted
 from tuimon.launch.events import Finding, Health, Metrics, Sample, ServerFound, ServerGone
 
 LONGEST = 4 << 20
@@ -62,5 +63,4 @@ class Lines:
     def _count(self, line: bytes) -> None:
         self.garbage += 1
         if not self.example:
-            text = line[:200].decode("utf-8", "replace")
-            self.example = "".join(letter if letter.isprintable() else "·" for letter in text)
+            self.example = quoted(line[:200])

@@ -47,9 +47,11 @@ class Linking:
                 await self._down(error.sentence())
             except HostError as error:
                 await self._refused(error.sentence())
+            except Exception as error:  # noqa: BLE001  an error of ours is no reason to give the host up
+                self._board.trouble("connecting", error)
+                await self._down("an error of tuimon's own")
             else:
-                reason = await self._up()
-                await self._down(reason)
+                await self._down(await self._up())
 
     async def _up(self) -> str:
         clock = self._board.clock
@@ -66,6 +68,7 @@ class Linking:
         return reason
 
     async def _down(self, reason: str) -> None:
+        self._refusal = None
         pause = self._backoff.next()
         self._board.post(Unlinked(reason=reason, next_try=self._board.clock.now() + pause))
         await self._pause(pause)

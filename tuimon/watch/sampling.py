@@ -9,6 +9,7 @@ import msgspec
 
 from tuimon.config import Settings
 from tuimon.hosts.host import Channel, Host, WithPython
+from tuimon.hosts.quoting import last_line
 from tuimon.launch.events import Finding, Gap
 from tuimon.launch.view import RED, LaunchView
 from tuimon.probe import send
@@ -117,11 +118,10 @@ class Sampling:
     async def _ended(self, channel: Channel) -> None:
         status = await within(self._board.clock, 2.0, channel.wait())
         self._gap("the probe ended")
-        said = channel.errors().strip().splitlines()
-        if status in {126, 127} or (said and "not found" in said[-1]):
+        last = last_line(channel.errors())
+        if status in {126, 127} or "not found" in last:
             await self._find_python()
             return
-        last = "".join(letter for letter in said[-1] if letter.isprintable())[:300] if said else "without a word"
         self._find(
             "probe_ended", f"The probe on {self._host.name} ended (exit {status}): {last}", "It is started again"
         )
