@@ -37,6 +37,8 @@ class Launch:
     @classmethod
     async def start(cls, scenario: Scenario, pace: str) -> Launch:
         """Start the keeper, which starts the launch. Raises DemoFailed, UnknownPace."""
+        if sys.platform != "linux":
+            raise DemoFailed("The demo plays on Linux only: its processes are seen through /proc", "Watch a Linux host")
         order, port = _order(scenario, pace)
         keeper = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(KEEPER),
@@ -113,6 +115,8 @@ def _order(scenario: Scenario, pace: str) -> tuple[dict[str, object], int]:
         "PYTHONPATH": f"{nvml.PROGRAM}{os.pathsep}{packages}",
         "PYTHONDONTWRITEBYTECODE": "1",
         "PATH": os.environ.get("PATH", os.defpath),
+        # Some Pythons do not start without it.
+        **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
     }
     tools = {"python": sys.executable, "py-spy": str(Path(sys.executable).with_name("py-spy"))}
     return {"argv": argv, "environ": environ, "plan": plan, "log": LOG, "tools": tools}, port

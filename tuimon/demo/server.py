@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import getpass
 import os
 import signal
 import sys
@@ -102,11 +101,12 @@ class Server:
 
     def _environ(self) -> Mapping[str, str]:
         """What sshd would give, and where the stand-in GPUs and the launch are."""
-        given = {name: os.environ[name] for name in ("HOME", "LANG", "LC_ALL", "TMPDIR", "SHELL") if name in os.environ}
+        names = ("HOME", "LANG", "LC_ALL", "TMPDIR", "SHELL", "LD_LIBRARY_PATH")
+        given = {name: os.environ[name] for name in names if name in os.environ}
         # Our interpreter's folder first: a machine may have no other python3, and py-spy lies beside it.
         path = os.pathsep.join((os.path.dirname(sys.executable), os.environ.get("PATH", os.defpath)))
         own = {"TUIMON_PYNVML": str(self._launch.pynvml), "TUIMON_WITHIN": str(self._launch.within)}
-        return {**given, "PATH": path, "USER": getpass.getuser(), **own}
+        return {**given, "PATH": path, "USER": USER, **own}
 
 
 class _Session(asyncssh.SSHServer):
