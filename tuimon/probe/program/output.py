@@ -130,7 +130,7 @@ class Outputs:
 
     def reader(self, pid, target):
         """Who reads this pipe: usually somebody's stdin, else any descriptor of an ancestor."""
-        known = self.readers.get(target)
+        known = self.readers.get(target, 0)
         if known in self.table.entries and self.is_link("/proc/%d/fd/0" % known, target):
             return self.table.entries[known]
         for entry in list(self.table.entries.values()):
