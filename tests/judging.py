@@ -81,7 +81,8 @@ class Rank:
 
     def __post_init__(self) -> None:
         self.process = Process(
-            pid=self.pid, ppid=self.ppid, state="S", name=self.name, title=self.title, rank=self.rank, started=float(self.pid),
+            pid=self.pid, ppid=self.ppid, state="S", name=self.name, title=self.title, rank=self.rank,
+            started=float(self.pid),
             cpu=1.0, system=0.1, children_cpu=0.0, minor_faults=1000, major_faults=0, rss=2000 * MIB, threads=20,
             voluntary=100, involuntary=1, read_bytes=0, rchar=1000, write_bytes=0,
         )  # fmt: skip
@@ -90,7 +91,8 @@ class Rank:
         """Let time pass."""
         what = DOES[self.does] | self.more
         counters = {
-            "cpu": "cpu", "system": "system", "children_cpu": "children", "minor_faults": "minor", "major_faults": "major", "rss": "rss",
+            "cpu": "cpu", "system": "system", "children_cpu": "children", "minor_faults": "minor",
+            "major_faults": "major", "rss": "rss",
             "voluntary": "switches", "read_bytes": "read", "rchar": "rchar", "write_bytes": "written",
         }  # fmt: skip
         changed: dict[str, Any] = {"state": what["state"], "wchan": what.get("wchan")}
@@ -161,8 +163,13 @@ class Story:
         log: bool = True,
         host: bool = True,
         patience: Patience | None = None,
+        real_log: bool = False,
+        argv: tuple[str, ...] = ("python3", "-m", "sglang.launch_server"),
+        engine: str = "sglang",
     ) -> None:
         self.launch = Launch("gpu-17", patience)
+        self.real_log = real_log
+        self.argv, self.engine = argv, engine
         self.now = START
         self.mono = 500.0
         self.interval = 1.0
@@ -188,11 +195,13 @@ class Story:
             ServerFound(
                 at=self.now,
                 pid=pid,
-                argv=("python3", "-m", "sglang.launch_server"),
-                engine="sglang",
+                argv=self.argv,
+                engine=self.engine,
                 started=float(pid),
             )
         )
+        if self.real_log:
+            return
         self.reading = FakeReading()
         self.launch.run.reading = self.reading  # type: ignore[assignment]  # a stand-in with the same four methods
         if self.log:
@@ -207,7 +216,7 @@ class Story:
         """What the log has told."""
         return self.reading.now
 
-    def tells(self, **facts: Any) -> None:
+    def tells(self, **facts: object) -> None:
         """The log has told this."""
         self.reading.now = structs.replace(self.reading.now, **facts)
 
@@ -254,8 +263,8 @@ class Story:
                 for i, (does, rank) in enumerate(zip(self.gpus, self.ranks, strict=False))
             )
         return Sample(
-            at=self.now, host_time=self.now, mono=self.mono, gpus=gpus, processes=processes, log=self.log_stat, host=self.host_load,
-            strangers=self.strangers,
+            at=self.now, host_time=self.now, mono=self.mono, gpus=gpus, processes=processes, log=self.log_stat,
+            host=self.host_load, strangers=self.strangers,
         )  # fmt: skip
 
     def runs(self, seconds: float) -> Verdict:

@@ -168,7 +168,8 @@ def test_the_view_holds_everything_the_screen_shows() -> None:
     assert [row.rank for row in view.gpus] == [f"TP{i}" for i in range(8)]
     assert view.gpus[3].suspect
     assert [sign.name for sign in view.signs] == [
-        "log", "GPU work", "GPU memory", "link traffic", "disk reads", "host work", "compilers", "network", "answers", "stacks",
+        "log", "GPU work", "GPU memory", "link traffic", "disk reads", "host work", "compilers", "network", "answers",
+        "stacks",
     ]  # fmt: skip
     assert view.findings == ("Xid 79 on GPU 3",)
     assert view.commands == ("py-spy dump: stacks (0.20 s)",)

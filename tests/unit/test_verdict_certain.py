@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from tests.judging import Rank, Story, hung
-from tuimon.launch.events import HostLoad, Sample, ServerGone
+from tuimon.launch.events import Finding, HostLoad, Sample, ServerGone
 from tuimon.launch.told import LogError
 from tuimon.launch.view import RED
 
@@ -19,9 +17,15 @@ def _alive(ranks: int = 2) -> Story:
     return story
 
 
-def _fatal(story: Story, **more: Any) -> LogError:
+def _fatal(story: Story, rank: str | None = None, advice: str | None = None) -> LogError:
     return LogError(
-        line=9, text="torch.OutOfMemoryError: CUDA out of memory", kind="cuda_memory", at=story.now, fatal=True, **more
+        line=9,
+        text="torch.OutOfMemoryError: CUDA out of memory",
+        kind="cuda_memory",
+        at=story.now,
+        fatal=True,
+        rank=rank,
+        advice=advice,
     )
 
 
@@ -111,7 +115,7 @@ def test_an_oom_kill_is_named_only_if_it_was_ours() -> None:
     story.ranks[1].does = "zombie"
     verdict = story.runs(2)
     assert verdict.kind == "out of memory"
-    assert "memory" in (verdict.advice or "")
+    assert "Memory" in (verdict.advice or "")
 
 
 def test_a_stopped_rank_is_frozen_and_certain() -> None:
@@ -252,3 +256,51 @@ def test_a_stop_is_found_even_in_a_launch_that_is_already_red() -> None:
     story.runs(25)
     story.ranks[0].does = "stops"
     assert story.runs(2).state == "frozen"
+
+
+def test_silence_right_after_an_error_is_a_crash_with_that_error() -> None:
+    story = _alive()
+    story.tells(error=LogError(line=3, text="ValueError: no such tensor", kind="traceback", at=story.now, fatal=False))
+    story.says("ValueError: no such tensor")
+    story.everybody("sleeps")
+    assert story.runs(15).state not in RED
+    verdict = story.runs(10)
+    assert (verdict.state, verdict.kind, verdict.certain) == ("crashed", "error", False)
+    assert "no such tensor" in verdict.headline
+
+
+def test_an_old_error_is_not_the_reason_of_a_later_silence() -> None:
+    story = _alive()
+    story.tells(error=LogError(line=3, text="ValueError: optional", kind="traceback", at=story.now, fatal=False))
+    story.runs(60)
+    story.everybody("sleeps")
+    assert story.runs(25).state == "stalled"
+
+
+@pytest.mark.parametrize(("xid", "red"), [(79, True), (31, False)])
+def test_a_gpu_that_is_lost_is_certain(xid: int, red: bool) -> None:
+    story = _alive()
+    story.gpu_more[1] = {"xid": xid}
+    verdict = story.runs(1)
+    assert (verdict.state in RED) is red
+    if red:
+        assert verdict.kind == "GPU lost"
+        assert [s.rank for s in verdict.suspects] == ["TP1"]
+
+
+def test_the_kernels_word_for_a_lost_gpu_counts() -> None:
+    story = _alive()
+    story.apply(Finding(at=story.now, source="kernel", kind="xid", text="Xid 79: off the bus", severity="fatal"))
+    assert story.runs(1).state == "crashed"
+
+
+@pytest.mark.parametrize(("ready", "state"), [(True, "failing"), (False, "stalled")])
+def test_the_servers_own_watchdog_reports_a_hang_and_no_crash(ready: bool, state: str) -> None:
+    story = _alive()
+    story.tells(
+        ready=story.now if ready else None,
+        fatal=LogError(line=3, text="watchdog timeout", kind="watchdog", at=story.now + 1, fatal=True),
+    )
+    verdict = story.runs(2)
+    assert verdict.state == state
+    assert verdict.certain

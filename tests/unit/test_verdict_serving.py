@@ -6,8 +6,8 @@ import pytest
 
 from tests.judging import Story
 from tuimon.launch.events import Metrics
-from tuimon.launch.told import Timer
-from tuimon.launch.view import RED
+from tuimon.launch.told import LogError, Timer
+from tuimon.launch.view import RED, ServingView
 
 
 def _ready(ranks: int = 2) -> Story:
@@ -163,13 +163,32 @@ def test_a_port_that_never_answered_is_not_reachable_and_no_failure() -> None:
     assert "not_reachable" in story.launch.verdict.alarms
 
 
-def test_a_spinning_gpu_without_a_token_fails() -> None:
+def test_a_spinning_gpu_without_a_token_fails_where_idleness_was_calm() -> None:
     story = _ready()
+    story.runs(15)
+    story.tells(last_tokens=story.now)
     story.everybody("spins", "spins")
     story.runs(15)
     assert not set(story.states()) & RED
     verdict = story.runs(10)
     assert (verdict.state, verdict.kind) == ("failing", "collective spin")
+
+
+def test_a_spinning_gpu_with_pending_requests_fails() -> None:
+    story = _ready()
+    story.everybody("spins", "spins")
+    for _ in range(6):
+        _metrics(story, 1, 100)
+        story.runs(5)
+    assert story.launch.verdict.kind == "collective spin"
+
+
+def test_a_server_that_always_spins_while_idle_is_healthy() -> None:
+    story = Story(2)
+    story.everybody("spins", "spins")
+    story.tells(ready=story.now)
+    story.runs(120)
+    assert not set(story.states()) & RED
 
 
 def test_a_spin_that_makes_tokens_is_work() -> None:
@@ -195,12 +214,66 @@ def test_a_rank_stopped_while_serving_is_frozen() -> None:
     assert story.runs(2).state == "frozen"
 
 
-def test_a_rank_killed_while_serving_fails_for_certain() -> None:
+def test_a_rank_killed_while_serving_is_certain_and_failing_while_the_port_answers() -> None:
     story = _ready()
     story.ranks[1].does = "zombie"
     verdict = story.runs(2)
-    assert verdict.state == "failing"
+    assert verdict.state == "stalled"
     assert verdict.certain
+    story.asks(200)
+    assert story.runs(1).state == "failing"
+
+
+def test_vllms_status_line_that_just_stops_is_a_hang() -> None:
+    story = _ready()
+    story.tells(engine="vllm", serving=ServingView(2, 0, 93.0, None, story.now), last_tokens=story.now)
+    assert story.runs(30).state not in RED
+    assert story.runs(10).state == "failing"
+
+
+def test_vllms_last_status_line_says_zero_and_is_no_hang() -> None:
+    story = _ready()
+    story.tells(engine="vllm", serving=ServingView(0, 0, 0.0, None, story.now), last_tokens=story.now)
+    assert story.runs(120).state == "ready"
+
+
+def test_status_lines_with_requests_and_no_tokens_are_a_hang() -> None:
+    story = _ready()
+    for _ in range(4):
+        story.tells(serving=ServingView(0, 3, 0.0, None, story.now))
+        story.runs(10)
+    assert story.launch.verdict.state == "failing"
+    assert "3 requests" in story.launch.verdict.headline
+
+
+def test_a_server_that_writes_that_it_waits_hangs() -> None:
+    story = _ready()
+    story.runs(15)
+    story.tells(last_heartbeat=story.now, heartbeat_text="No available shared memory broadcast block in 60 seconds")
+    assert story.runs(10).state == "failing"
+
+
+def test_its_soft_watchdog_tells_a_hang() -> None:
+    story = _ready()
+    story.runs(15)
+    story.tells(error=LogError(line=1, text="watchdog timeout (soft)", kind="watchdog", at=story.now, fatal=False))
+    assert story.runs(10).state == "failing"
+
+
+def test_a_dead_engine_behind_an_open_port_is_failing() -> None:
+    story = _ready()
+    story.tells(fatal=LogError(line=1, text="EngineDeadError", kind="engine_died", at=story.now, fatal=True))
+    story.tells(ready=story.now - 5)
+    assert story.runs(2).state == "crashed"
+    story.runs(5)
+    story.asks(200)
+    assert story.runs(1).state == "failing"
+
+
+def test_a_health_question_that_needs_a_key_is_not_reachable() -> None:
+    story = _ready()
+    story.asks(401)
+    assert "not_reachable" in story.runs(1).alarms
 
 
 def test_the_cpu_of_a_server_without_gpus_gets_more_patience() -> None:

@@ -144,16 +144,26 @@ class TestPatienceWithoutSight:
     """Where less can be seen, patience is longer, and says so."""
 
     def test_without_the_hosts_counters(self) -> None:
-        story = Story(1, gpus=False, host=False)
+        story = Story(1, host=False)
+        story.runs(5)
+        story.gpus = ["idle"]
         assert story.runs(50).state == "quiet"
-        verdict = story.runs(15)
+        verdict = story.runs(20)
         assert verdict.state == "stalled"
         assert "host's counters cannot be read" in verdict.headline
 
-    def test_with_nothing_at_all_only_the_clock_is_left(self) -> None:
-        story = Story(1, gpus=False, host=False, log=False)
+    @pytest.mark.parametrize("log", [True, False])
+    def test_with_at_most_the_log_only_the_clock_is_left(self, log: bool) -> None:
+        story = Story(1, gpus=False, host=False, log=log)
         assert story.runs(170).state == "quiet"
         assert story.runs(20).state == "stalled"
+
+    def test_a_bar_that_steps_slowly(self) -> None:
+        story = Story(1, host=False)
+        story.gpus = ["idle"]
+        story.tells(phases=(PhaseView("weights", "running", count=4, total=170, rate=1 / 82),))
+        assert story.runs(200).state == "quiet"
+        assert story.runs(60).state == "stalled"
 
     def test_graph_capture_with_nothing_at_all_may_take_longer(self) -> None:
         story = Story(1, gpus=False, host=False, log=False)
@@ -188,8 +198,8 @@ class TestPatienceWithoutSight:
         story = Story(1, gpus=False, host=False)
         story.apply(UsualTimes(at=START, phases={"kernel warm-up": 300.0}, launches=3))
         story.tells(phase="kernel warm-up", phase_running=True)
-        assert story.runs(120).state == "quiet"
-        assert story.runs(200).state == "stalled"
+        assert story.runs(220).state == "quiet"
+        assert story.runs(100).state == "stalled"
 
 
 class TestWords:

@@ -10,7 +10,7 @@ from tests.judging import MIB, Rank, Story
 from tuimon.launch.signs import Sign
 
 
-def _after(seconds: float = 3, **more: Any) -> Story:
+def _after(seconds: float = 3, **more: object) -> Story:
     """A story in which one rank does exactly this, and nobody else anything."""
     story = Story(1, gpus=False)
     story.everybody("sleeps")
@@ -36,8 +36,8 @@ def _was_seen(sign: Sign) -> bool:
         ({"rchar": 200_000, "system": 0.1}, True),
     ],
     ids=[
-        "few faults", "many faults", "CPU alone", "a sched_yield spin", "a poll of a store", "I/O that cost nothing", "I/O with switches",
-        "I/O with kernel time",
+        "few faults", "many faults", "CPU alone", "a sched_yield spin", "a poll of a store", "I/O that cost nothing",
+        "I/O with switches", "I/O with kernel time",
     ],
 )  # fmt: skip
 def test_host_work_is_faults_or_io_and_never_cpu_alone(more: dict[str, Any], seen: bool) -> None:
@@ -140,7 +140,7 @@ def test_compilers_that_live_for_less_than_a_sample_show_in_their_parents_accoun
 
 
 def test_a_download_counts_and_the_traffic_of_others_does_not() -> None:
-    def received(rate: int, **more: Any) -> Story:
+    def received(rate: int, **more: object) -> Story:
         story = Story(1, gpus=False)
         story.everybody("sleeps")
         story.ranks[0].more = more

@@ -4,41 +4,85 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.launch.waits import NOT_REACHABLE, PORT_TAKEN, USELESS_DRAFT
+
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
+    from tuimon.launch.view import State
 
 BY_KIND = {
-    "collective spin": "Press c: the rank that launched fewer collectives is the one to look at; then s for its stack.",
-    "communicator init wait": "Press s to see which rank never calls the communicator; rerun with NCCL_DEBUG=INFO if none is behind.",
-    "rendezvous wait": "Press s to see which rank has not joined; check the master address and port, and that every node was started.",
-    "waiting for a rank": "Press s: the rank that stands elsewhere than its peers is the one they wait for.",
-    "host deadlock": "Press s to read where every rank waits; the odd one holds the others up.",
-    "busy wait": "Press s twice: if the busy rank's stack does not move, it spins for ever.",
-    "dead storage": "Press d for the kernel's view, then check the mount or file that the process reads; no restart helps while it hangs.",
-    "driver": "Press d to look for Xid lines in dmesg; a driver that does not return needs a GPU reset or a reboot.",
-    "rank stopped": "Send SIGCONT to the stopped process (kill -CONT); find out who stopped it.",
-    "cgroup frozen": "Thaw the cgroup or unpause the container; nothing inside can run until then.",
-    "rank killed": "Restart the launch; press d to find who killed the rank (dmesg, oom_kill, exit status).",
-    "out of memory": "The kernel killed a process for want of memory: raise the container's limit or load with less, then restart.",
-    "hang while serving": "Press s while it hangs: which rank is behind decides; then restart, clients wait in vain.",
-    "port closed": "The process lives but does not listen: press s for its stack, then restart it.",
-    "silent": "Press s to see where the ranks stand, d for a full report.",
-    "gone": "Read the end of the log (e jumps to the first error) and restart.",
-}  # fmt: skip
+    "collective spin": "Press c: the rank that launched fewer collectives is the one to look at; then s for its stack",
+    "communicator init wait": "Press s to see which rank never calls the communicator",
+    "rendezvous wait": "Press s to see which rank has not joined; check the init address and that every node runs",
+    "waiting for a rank": "Press s: the rank that stands elsewhere than its peers is the one they wait for",
+    "host deadlock": "Press s to read where every rank waits; the odd one, or a lock's holder, holds the others up",
+    "busy wait": "Press s twice: if the busy rank's stack does not move, it spins for ever",
+    "dead storage": "Press d for the kernel's view, then check the mount or file: no restart helps while it hangs",
+    "driver": "Press d to look for Xid lines in dmesg; a driver that does not return needs a GPU reset or a reboot",
+    "GPU lost": "Drain the host and reset or power-cycle it; press d for the kernel's lines (dmesg) for the report",
+    "rank stopped": "Send SIGCONT to the stopped process (kill -CONT), and find out who stopped it",
+    "cgroup frozen": "Thaw the cgroup or unpause the container: nothing inside can run until then",
+    "rank killed": "Press d to find who killed the rank (exit code, dmesg, OOM record), then restart",
+    "out of memory": "Memory ran out: raise the container's limit or load with less, then restart",
+    "hang while serving": "Press s while it hangs, to dump all ranks and find the one behind; then restart",
+    "port closed": "The process lives but does not listen: press s for its stack, then restart it",
+    "silent": "Press s to see where the ranks stand, d for a full report",
+    "gone": "Press e for the first error in the log, then restart",
+    "error": "Press e for the first error in the log: it names the cause, later lines are its aftermath",
+}
+BY_PHASE = (
+    (("graph",), "if they wait in the capture, restart once with CUDA graphs disabled to tell it from communication"),
+    (("init", "nccl", "distributed"), "rerun with NCCL_DEBUG=INFO, and once with NCCL_P2P_DISABLE=1"),
+    (("compil", "jit"), "no compiler runs: look for a stale lock file in the JIT cache"),
+    (("download",), "look for a stale lock file in the hub's cache, and who holds it"),
+)
+"""What else helps where a launch hangs in such a phase, by parts of its name."""
+BY_ALARM = {
+    USELESS_DRAFT: "Press p: compare the draft model's tensor names, vocabulary and release with the target's; "
+    "turn speculation off meanwhile",
+    NOT_REACHABLE: "Give the monitor a key with --api-key-env if the server asks for one; "
+    "else check the address it bound and no_proxy",
+    PORT_TAKEN: "End the process that holds the port, or choose another port",
+}
+PLACED = frozenset(
+    {"silent", "host deadlock", "waiting for a rank", "communicator init wait", "rendezvous wait", "busy wait"}
+)
+WAITING = frozenset({"starting", "quiet"})
 
 
-def advise(kind: str | None, run: Run) -> str | None:
-    """One sentence for this kind; where a draft model's milestone is missing, look at its checkpoint first."""
-    if run.told.fatal is not None and run.told.fatal.advice:
-        return run.told.fatal.advice
-    if kind == "error" and run.told.error is not None and run.told.error.advice:
-        return run.told.error.advice
-    if kind not in {"rank stopped", "rank killed", "cgroup frozen", "out of memory"} and _draft_missing(run):
-        return "Press p: check the draft model's checkpoint; its milestone never came. Then s for the stacks."
-    if kind == "error":
-        return "Press e for the first error in the log."
-    return BY_KIND.get(kind or "")
+def advise(kind: str | None, state: State, run: Run, alarms: tuple[str, ...]) -> str | None:
+    """One sentence for this state; None where there is nothing to do."""
+    words = _words(kind, state, run, alarms)
+    return words if words is None or words.endswith(".") else f"{words}."
 
 
-def _draft_missing(run: Run) -> bool:
-    return any("draft" in missing.milestone.lower() for missing in run.told.missing)
+def _words(kind: str | None, state: State, run: Run, alarms: tuple[str, ...]) -> str | None:
+    told = run.told
+    if kind in {"error", None} or state == "crashed":
+        error = told.fatal or told.error
+        if state in {"crashed", "failing"} and error is not None and error.advice:
+            return error.advice
+    if state in WAITING:
+        return _while_waiting(kind, run, alarms)
+    if kind is None:
+        return next((BY_ALARM[alarm] for alarm in alarms if alarm in BY_ALARM), None)
+    if kind in PLACED and any("draft" in missing.milestone.lower() for missing in told.missing):
+        return "Press p to check the draft model's checkpoint, whose milestone never came; then s for the stacks"
+    base = BY_KIND.get(kind)
+    if base is None:
+        # The server's own words for a hang: its watchdog, a collective's timeout.
+        fatal = told.fatal.advice if told.fatal is not None else None
+        return fatal or BY_KIND["hang while serving"]
+    phase = (told.phase or "").lower()
+    more = next((text for parts, text in BY_PHASE if any(part in phase for part in parts)), None)
+    return f"{base}; {more}" if more and kind in PLACED else base
+
+
+def _while_waiting(kind: str | None, run: Run, alarms: tuple[str, ...]) -> str | None:
+    """Nothing is wrong yet; an alarm may still want something."""
+    wanted = next((BY_ALARM[alarm] for alarm in alarms if alarm in BY_ALARM), None)
+    if wanted is not None:
+        return wanted
+    if kind == "compiling":
+        return "Wait: it compiles; a cache that is kept makes the next launch faster"
+    return "Wait: it works" if run.vitals.last() is not None else None

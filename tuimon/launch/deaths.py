@@ -1,4 +1,4 @@
-"""Certain deaths: a rank that is a zombie, has vanished, is stopped or frozen. They need no patience, only a second look."""
+"""Certain deaths: a rank that is a zombie, has vanished, is stopped or frozen: no patience, only a second look."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ class Deaths:
         self._missed[process.pid] = Death(pid=process.pid, rank=process.rank, at=at, how=how, certain=certain)
 
     def _has_twin(self, lost: _Known) -> bool:
-        """A worker that its parent spawned together with this one lives on: so this was no child that had done its work."""
+        """A worker spawned together with this one lives on: so this was no child that had done its work."""
         return is_worker(lost.process) and any(
             is_worker(known.process)
             and known.process.ppid == lost.process.ppid
@@ -137,7 +137,11 @@ class Deaths:
         for pid, process in now.items():
             if _halted(process) and pid not in self._halts and not is_compiler(process):
                 self._halts[pid] = Halt(
-                    pid=pid, rank=process.rank, name=process.name, since=at, frozen=bool(process.frozen) and process.state != "T"
+                    pid=pid,
+                    rank=process.rank,
+                    name=process.name,
+                    since=at,
+                    frozen=bool(process.frozen) and process.state != "T",
                 )  # fmt: skip
 
     def halts(self, now: float) -> tuple[Halt, ...]:

@@ -7,7 +7,7 @@ from tuimon.launch.ranks import in_short
 from tuimon.launch.signs import Look, Sign
 
 LINK_FLOOR = 10_000.0
-"""KB/s. Measured floors 0.4-2.4 MB/s with or without a context; the lightest work (graph capture) moves 28 MB/s and more."""
+"""KB/s. Measured floors 0.4-2.4 MB/s with or without a context; the lightest work (graph capture) moves 28 MB/s."""
 LINK_OVER_FLOOR = 4.0
 
 

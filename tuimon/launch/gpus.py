@@ -14,7 +14,7 @@ PARKED_CLOCK = 500
 """MHz. Data-centre GPUs park at 210-345 MHz and never run a kernel there; a CUDA context holds the full clock."""
 SETTLED_SECONDS = 2.0
 SETTLED_SHARE = 0.02
-"""Power that stays within 2 % for 2 s is a level; while clocks rise it is still climbing (measured 78 → 118 W in 1.5 s)."""
+"""Power that stays within 2 % for 2 s is a level; while clocks rise it climbs (measured 78 → 118 W in 1.5 s)."""
 OVER_IDLE = 1.09
 """Measured: spinning collectives idle + 2 W (≤ 1.03 of idle), graph capture ≥ 1.15 of idle."""
 OVER_IDLE_SPINNING = 1.25
@@ -106,8 +106,8 @@ class Card:
     def _learn(self, gpu: Gpu, at: float) -> None:
         """A level is learned only from settled power at one clock level, without memory traffic.
 
-        Otherwise the climb to full clock would be taken for idle, and idle for work from then on. At 0 % utilisation the level
-        is certain and replaces what was learned; under a spin it can only lower it.
+        Otherwise the climb to full clock would be taken for idle, and idle for work from then on. At 0 % utilisation
+        the level is certain and replaces what was learned; under a spin it can only lower it.
         """
         if gpu.power is None or self._moves_memory(gpu) or _is_loud(gpu):
             self._window.clear()
@@ -202,7 +202,7 @@ class Gpus:
             self.cards = {index: card for index, card in self.cards.items() if index in there}
         anybody = any(card.pids for card in self.cards.values())
         for card in self.cards.values():
-            strangers_only = bool(card.now.procs) and not card.pids
+            strangers_only = bool(card.now.procs) and not card.pids and sample.processes is not None
             card.ours = bool(card.pids) if anybody else not strangers_only
 
     @property

@@ -20,7 +20,8 @@ class HealthStrip:
         self.ready_at: float | None = None
         """First answer that proves that the server can serve."""
         self.http_at: float | None = None
-        """First 2xx of any path: it proves HTTP only. SGLang answers `/model_info` while its warm-up request may hang."""
+        """First 2xx of any path: proves HTTP only. SGLang answers `/model_info` while its warm-up request may hang."""
+        self.last_2xx: float | None = None
         self.answered_at: float | None = None
         """Last answer that was not an error of the server."""
         self.stranger: int | None = None
@@ -42,6 +43,7 @@ class HealthStrip:
             self.answered_at = event.at
             self.bad_since, self.bad = None, 0
             if event.status is not None and 200 <= event.status < 300:
+                self.last_2xx = event.at
                 self.http_at = event.at if self.http_at is None else self.http_at
                 if self.ready_at is None and "health" in (event.path or ""):
                     self.ready_at = event.at

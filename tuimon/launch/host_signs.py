@@ -20,7 +20,7 @@ GROWTH = 400_000.0
 MAJOR_FAULTS = 2.0
 """Per second. Hangs: 0."""
 MINOR_FAULTS = 100.0
-"""Per second. Hangs: ≤ 10. Healthy: 1,700 and more, except in graph capture and GPU syncs (0), where the GPU decides."""
+"""Per second. Hangs: ≤ 10. Healthy: 1,700 and more, but 0 in graph capture and GPU syncs, where the GPU decides."""
 ASKED = 100_000.0
 """Bytes/s asked for by read(). Hangs: ≤ 4 KB/s (a rendezvous polls its store). Healthy: 1 MB/s and more."""
 SWITCHES = 5.0
@@ -32,7 +32,7 @@ COMPILING = 0.02
 CHILDREN = 0.05
 """Cores of waited-for children: compilers that lived for less than a sample."""
 RECEIVED = 1_000_000.0
-"""Bytes/s. Our own link brings a few KB/s; monitoring and NFS of a busy host bring more, hence the tree's own I/O too."""
+"""Bytes/s. Our own link brings a few KB/s; others on a busy host bring more, hence the tree's own I/O too."""
 BUSY = 0.05
 """Cores. Hung trees: ≤ 0.03 unless they spin."""
 
@@ -121,8 +121,8 @@ class Compilers(Sign):
 class Network(Sign):
     """Bytes received in the tree's network namespace: a download.
 
-    The namespace is mostly the host's, and others receive too. So it counts only together with I/O of the tree itself, or,
-    where I/O cannot be read, together with CPU time.
+    The namespace is mostly the host's, and others receive too. So it counts only together with I/O of the tree itself,
+    or, where I/O cannot be read, together with CPU time.
     """
 
     name = "network"
@@ -196,11 +196,11 @@ def commonest_wait(processes: Iterable[Process]) -> str | None:
 
 
 WAITS = (
-    ("futex", "futex"), ("poll", "poll"), ("epoll", "poll"), ("pipe", "pipe"), ("do_wait", "child"), ("nanosleep", "sleep"),
+    ("futex", "futex"), ("poll", "poll"), ("pipe", "pipe"), ("do_wait", "child"), ("nanosleep", "sleep"),
     ("wait_woken", "socket"), ("sk_wait", "socket"), ("inet_", "socket"), ("folio_wait", "page from storage"),
     ("wait_for_partner", "FIFO without a writer"), ("do_signal_stop", "stopped"), ("request_wait_answer", "FUSE"),
-    ("nfs", "NFS"), ("rpc_wait", "NFS"), ("uvm_", "NVIDIA driver"), ("os_acquire", "NVIDIA driver"), ("nv_", "NVIDIA driver"),
-    ("lock", "file lock"), ("percpu_rwsem", "frozen file system"),
+    ("nfs", "NFS"), ("rpc_wait", "NFS"), ("uvm_", "NVIDIA driver"), ("os_acquire", "NVIDIA driver"),
+    ("nv_", "NVIDIA driver"), ("lock", "file lock"), ("percpu_rwsem", "frozen file system"),
 )  # fmt: skip
 
 

@@ -1,4 +1,4 @@
-"""What kind of hang it looks like, from how each rank reads now. Measured signatures: the table of the design's section 8."""
+"""What kind of hang it looks like, from how each rank reads now. The signatures were measured on H200."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 SPINS = 0.7
 """Cores of one process. Measured spins: 0.9-1.0; less only where cores are shared."""
 POLLS = 20.0
-"""Voluntary switches per second of one process: it wakes up again and again to look. Measured: 290 (TCP store), 690 (gloo)."""
+"""Voluntary switches per second of one process that wakes up to look. Measured: 290 (TCP store), 690 (gloo)."""
 STILL_SWITCHES = 15.0
 STILL_CPU = 0.03
 STORAGE = ("page from storage", "NFS", "FUSE", "FIFO without a writer", "frozen file system", "file lock")
@@ -39,25 +39,19 @@ class Kind(Struct, frozen=True):
 def posture(process: Process, rate: Rates | None) -> Posture:
     """How one process reads."""
     waits = [waits_in(wchan) for wchan in _waits(process)]
+    blocked = process.state == "D" or any(thread.state == "D" for thread in process.busy_threads)
+    blocked = blocked or bool((process.thread_states or {}).get("D"))
     if any(wait in STORAGE for wait in waits):
         return "storage"
-    if process.state == "D" and "NVIDIA driver" in waits:
-        return "driver"
-    if (
-        process.state == "D"
-        or (process.thread_states or {}).get("D")
-        or any(thread.state == "D" for thread in process.busy_threads)
-    ):
-        return "storage"
-    cpu = rate.cpu if rate is not None else None
-    switches = rate.switches if rate is not None else None
-    if (cpu or 0.0) >= SPINS:
+    if blocked:
+        return "driver" if "NVIDIA driver" in waits else "storage"
+    cpu = (rate.cpu if rate is not None else None) or 0.0
+    switches = (rate.switches if rate is not None else None) or 0.0
+    if cpu >= SPINS:
         return "spins"
-    if (switches or 0.0) >= POLLS:
+    if switches >= POLLS:
         return "polls"
-    if (cpu or 0.0) <= STILL_CPU and (switches or 0.0) <= STILL_SWITCHES:
-        return "still"
-    return "works"
+    return "still" if cpu <= STILL_CPU and switches <= STILL_SWITCHES else "works"
 
 
 def _waits(process: Process) -> list[str]:
@@ -76,10 +70,13 @@ def kind_of(run: Run) -> Kind:
     ranks = ranks_of(run.processes)
     poses = postures(ranks, run.vitals.rates)
     spins = [card for card in run.gpus.ours if card.spins]
-    initialising = _initialising(run)
     if spins:
         return _spin(spins)
-    # Storage counts in any process of the tree: a loader may be no rank.
+    return _blocked(run, poses) or _waiting(run, ranks, poses) or Kind("stalled", "silent", "nothing alive")
+
+
+def _blocked(run: Run, poses: Mapping[int, Posture]) -> Kind | None:
+    """In a kernel call that does not return. Storage counts in any process of the tree: a loader may be no rank."""
     everyone = [process for process in run.processes if process.state not in "ZX"]
     stuck = [process for process in everyone if posture(process, run.vitals.rates.get(process.pid)) == "storage"]
     if stuck:
@@ -87,11 +84,18 @@ def kind_of(run: Run) -> Kind:
         return Kind("stalled", "dead storage", f"waits for storage ({waits})")
     if "driver" in poses.values():
         return Kind("stalled", "driver", "waits in the NVIDIA driver")
+    return None
+
+
+def _waiting(run: Run, ranks: list[Process], poses: Mapping[int, Posture]) -> Kind | None:
+    """For each other, busily or asleep."""
+    initialising = _initialising(run)
     spinners = [process for process in ranks if poses[process.pid] == "spins"]
     if spinners:
         names = _names(spinners)
         if initialising:
-            return Kind("spinning", "communicator init wait", f"{names} waits busily for a peer in communicator init")
+            words = f"{names} waits busily for a peer in communicator init"
+            return Kind("spinning", "communicator init wait", words)
         return Kind("spinning", "busy wait", f"{names} at 100 % CPU without work")
     if "polls" in poses.values():
         if initialising:
@@ -99,7 +103,7 @@ def kind_of(run: Run) -> Kind:
         return Kind("stalled", "waiting for a rank", "ranks wait for one that does not answer")
     if ranks and all(pose == "still" for pose in poses.values()):
         return Kind("stalled", "host deadlock", "every process sleeps")
-    return Kind("stalled", "silent", "nothing alive")
+    return None
 
 
 def _spin(cards: list[Card]) -> Kind:

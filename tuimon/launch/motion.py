@@ -1,6 +1,6 @@
-"""Whether the stacks move: the decider when everything else is ambiguous (a pure busy loop shows 100 % CPU and no sign).
+"""Whether the stacks move: the decider when all else is ambiguous (a pure busy loop shows 100 % CPU and no sign).
 
-A busy wait is no motion although its innermost frames flicker between samples (`wait` → `acquire`, changing line numbers).
+A busy wait is no motion although its innermost frames flicker between samples (`wait` → `acquire`, changing lines).
 So a rank moves when the frames *above* its two innermost ones differ, lines included, between two looks; or when three
 looks running all show other function names: a loop around one wait has only so many shapes.
 """

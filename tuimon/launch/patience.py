@@ -8,19 +8,25 @@ from msgspec import Struct
 
 from tuimon.launch.kinds import SPINS
 from tuimon.launch.rates import total
+from tuimon.launch.told import LogError
 
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
 
+ERROR_NEAR = 30.0
+"""Seconds between an error and the silence after it for which the error is the reason."""
+STEPS = 3.0
+"""Mean steps of a bar that are borne where only the bar can be seen."""
 STACK_LOOKS = 3
 """Looks at the stacks without motion that decide alone."""
 COMPUTES = 0.2
-"""Cores. Hung trees that do not spin use ≤ 0.03; without fault and I/O counters, work cannot be told from a spin above this."""
+"""Cores. Hung trees that do not spin use ≤ 0.03; above, work and a spin look alike without fault and I/O counters."""
 UNSEEN_PHASES = (
     ("compil", 180.0), ("jit", 180.0), ("graph", 300.0), ("load", 120.0), ("weight", 120.0), ("download", 120.0),
     ("init", 120.0), ("distributed", 120.0), ("warm", 120.0), ("post", 600.0),
 )  # fmt: skip
-"""Seconds by a part of the phase's name, for phases in which no sign can be read at all (public reports, see the docs)."""
+"""Seconds by a part of the phase's name, for launches of which at most the log can be read: healthy logs are silent for
+minutes (public reports)."""
 UNSEEN = 180.0
 
 
@@ -43,22 +49,24 @@ def limits(run: Run) -> Limits:
                 patience.quiet, patience.blind, "the host is busy and the GPUs cannot be read: patience is longer"
             )
         return normal
-    if run.vitals.log.readable or run.gpus.seen or cpu_idle(run):
-        if cpu_idle(run):
-            return normal
-        usual = _usual(run)
-        if usual is not None and usual > patience.blind:
-            return Limits(
-                patience.quiet,
-                usual,
-                f"this phase took up to {usual:.0f} s here before, and the host's counters cannot be read",
-            )
-        return Limits(patience.quiet, patience.blind, "the host's counters cannot be read: patience is longer")
+    if cpu_idle(run) or last_words(run) is not None:
+        return normal
+    longer = [
+        _by_clock(run),
+        (STEPS * _step(run), "its bar steps slowly"),
+        (_usual(run), "it took so long here before"),
+    ]
+    seconds, why = max(longer)
+    return Limits(patience.quiet, seconds, why)
+
+
+def _by_clock(run: Run) -> tuple[float, str]:
+    """Where the host's counters cannot be read: the GPUs still tell something; without them only the clock is left."""
+    if run.gpus.seen and run.gpus.cards:
+        return run.patience.blind, "the host's counters cannot be read: patience is longer"
     phase = (run.told.phase or "").lower()
     seconds = next((seconds for part, seconds in UNSEEN_PHASES if part in phase), UNSEEN)
-    return Limits(
-        patience.quiet, max(seconds, patience.blind), "neither log, host nor GPUs can be read: only the clock is left"
-    )
+    return max(seconds, run.patience.blind), "neither host nor GPUs can be read: only the clock is left"
 
 
 def host_seen(run: Run) -> bool:
@@ -68,7 +76,7 @@ def host_seen(run: Run) -> bool:
 
 
 def _gpu_would_decide(run: Run) -> bool:
-    """One core at 100 % without faults is a spin, a graph capture, or a GPU at work: only the GPU, or the stacks, can tell."""
+    """One core at 100 % without faults is a spin, a graph capture or a GPU at work: only GPU or stacks can tell."""
     cpu = total(run.vitals.rates, "cpu") or 0.0
     return not run.gpus.seen and run.vitals.stacks.looks < STACK_LOOKS and cpu >= SPINS
 
@@ -79,7 +87,20 @@ def cpu_idle(run: Run) -> bool:
     return cpu is not None and cpu < COMPUTES and not run.born_lately
 
 
-def _usual(run: Run) -> float | None:
+def last_words(run: Run) -> LogError | None:
+    """The error that silence followed, if one did: then it is no silence of work."""
+    error = run.told.error
+    return error if error is not None and abs(run.silence_began() - error.at) <= ERROR_NEAR else None
+
+
+def _step(run: Run) -> float:
+    """Seconds between two steps of the running bar; 0 where there is none."""
+    rates = [phase.rate for phase in run.told.phases if phase.state == "running" and phase.rate]
+    return 1 / rates[-1] if rates else 0.0
+
+
+def _usual(run: Run) -> float:
+    """Seconds that this phase took here before; 0 where nobody knows."""
     if run.usual is None or run.told.phase is None:
-        return None
-    return run.usual.phases.get(run.told.phase)
+        return 0.0
+    return run.usual.phases.get(run.told.phase, 0.0)

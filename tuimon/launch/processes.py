@@ -84,7 +84,7 @@ def _row(
     return ProcessView(
         label=_label(group),
         pids=tuple(process.pid for process in group),
-        states="".join(sorted(states, key=lambda state: WORST_FIRST.find(state))),
+        states="".join(sorted(states, key=WORST_FIRST.find)),
         waits_in=_wait(first),
         cpu=100 * sum(cpus) / len(cpus) if cpus else None,
         rss=sum(sizes) if sizes else None,
@@ -109,8 +109,8 @@ def _depths(processes: Sequence[Process]) -> dict[int, int]:
     """How deep in the tree each process is; a loop in hostile data ends."""
     parents = {process.pid: process.ppid for process in processes}
     depths = {}
-    for pid in parents:
-        depth, above, seen = 0, parents[pid], {pid}
+    for pid, parent in parents.items():
+        depth, above, seen = 0, parent, {pid}
         while above in parents and above not in seen:
             seen.add(above)
             depth += 1

@@ -15,7 +15,8 @@ BYSTANDERS = frozenset(
 )
 """Their work says nothing about the launch: daemons that tick for ever, and the one that writes the log."""
 COMPILERS = frozenset({
-    "nvcc", "cicc", "ptxas", "cudafe++", "fatbinary", "nvlink", "ninja", "cc1plus", "cc1", "g++", "gcc", "gcc-real", "c++", "cc",
+    "nvcc", "cicc", "ptxas", "cudafe++", "fatbinary", "nvlink", "ninja", "cc1plus", "cc1", "g++", "gcc", "gcc-real",
+    "cc", "c++",
     "clang", "clang++", "ld", "ld.lld", "lld", "collect2", "as", "hipcc", "cmake", "make", "rustc",
 })  # fmt: skip
 
@@ -44,7 +45,8 @@ def is_worker(process: Process) -> bool:
 def ranks_of(processes: Iterable[Process]) -> list[Process]:
     """The processes that do the launch's work, to be compared with each other.
 
-    By title where titles tell; else the spawned children; else every process that has loaded a library and is no helper.
+    By title where titles tell; else the spawned children; else every process that has loaded a library and is no
+    helper.
     """
     alive = [process for process in processes if process.state not in "ZX" and not is_compiler(process)]
     titled = [process for process in alive if process.rank is not None]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import deque
 
 from tuimon.config import Patience
+from tuimon.launch import serving
 from tuimon.launch.attention import Attention
 from tuimon.launch.deaths import Deaths
 from tuimon.launch.events import (
@@ -26,7 +27,6 @@ from tuimon.launch.gpus import Gpus
 from tuimon.launch.growth import Growth
 from tuimon.launch.health import HealthStrip
 from tuimon.launch.reading import Reading
-from tuimon.launch.serving import FRESH
 from tuimon.launch.told import Told
 from tuimon.launch.view import Episode, ServerView
 from tuimon.launch.vitals import Vitals
@@ -67,6 +67,8 @@ class Run:
         self.gone_at: float | None = None
         self.exit: int | None = None
         self.born_at: float | None = None
+        self.idles_calmly = False
+        """Seen idle, after ready, without a spinning GPU."""
         self._gauge_since: float | None = None
         self._said_pending: float | None = None
         self.unread_since: float | None = None
@@ -88,8 +90,7 @@ class Run:
         self.deaths.see(event, event.at)
         if event.processes is not None:
             self._take_processes(event)
-        if event.log is not None:
-            self._take_stat(event)
+        self._take_stat(event)
         self._read_held()
         self.growth.look(event.at, looked=True)
         self.sample = event
@@ -110,7 +111,8 @@ class Run:
 
     def _take_stat(self, event: Sample) -> None:
         stat = event.log
-        assert stat is not None
+        if stat is None:
+            return
         self.growth.size(stat.size, event.at)
         if self._first_stat is None:
             # The only place where the host's clock matters: both times are the host's, from the same sample.
@@ -184,22 +186,22 @@ class Run:
         self.vitals.tell(self.told)
         self._correct_backlog()
         self._note_pending(now)
+        self.idles_calmly = self.idles_calmly or (self.ready_at is not None and serving.idles_calmly(self, now))
         return self.told
 
     def _note_pending(self, now: float) -> None:
         """Requests that wait or run while no token comes, as a status line says that is written again and again."""
-        serving = self.told.serving
-        fresh = serving is not None and serving.at is not None and now - serving.at <= FRESH
-        stuck = (
-            fresh
-            and serving is not None
-            and serving.tokens_per_second == 0
-            and (serving.running or 0) + (serving.queued or 0) > 0
-        )
-        if not stuck:
+        said = self.told.serving
+        if (
+            said is None
+            or said.at is None
+            or now - said.at > serving.FRESH
+            or said.tokens_per_second != 0
+            or not (said.running or said.queued)
+        ):
             self._said_pending = None
-        elif self._said_pending is None and serving is not None:
-            self._said_pending = serving.at
+        elif self._said_pending is None:
+            self._said_pending = said.at
 
     def _correct_backlog(self) -> None:
         """Text that was there before we came is no life of this moment: the file's own time says how old it is."""
@@ -230,11 +232,11 @@ class Run:
 
     def running(self, now: float) -> int | None:
         """Requests that run now, only from a fresh source: the last line of a batch stays in the log for ever."""
-        if self._gauge is not None and now - self._gauge[0] <= FRESH:
+        if self._gauge is not None and now - self._gauge[0] <= serving.FRESH:
             return int(self._gauge[1])
-        serving = self.told.serving
-        if self._said_pending is not None and serving is not None:
-            return (serving.running or 0) + (serving.queued or 0)
+        said = self.told.serving
+        if self._said_pending is not None and said is not None:
+            return (said.running or 0) + (said.queued or 0)
         return None
 
     @property

@@ -14,7 +14,13 @@ if TYPE_CHECKING:
     from tuimon.launch.run import Run
 
 FRESH = 15.0
-"""Seconds for which a gauge (running requests) may be believed: /metrics is read every 5 s, vLLM writes its line every 10 s."""
+"""Seconds for which a gauge may be believed: /metrics is read every 5 s, vLLM writes its line every 10 s."""
+STATUS = 35.0
+"""Seconds without vLLM's status line: three of them are missing."""
+CALM = 10.0
+"""Seconds of idleness without a spinning GPU that show how this server idles."""
+HEARTBEAT = 90.0
+"""Seconds for which a "still waiting" line holds; vLLM writes one each 60 s."""
 SERVING = 30.0
 """Seconds after the last token for which the state is still called serving."""
 BUSY_CPU = 0.5
@@ -29,19 +35,35 @@ class Trouble(Struct, frozen=True):
     since: float
 
 
+def idles_calmly(run: Run, now: float) -> bool:
+    """Ready, without a token for a while, and no GPU spins: so this is how it idles."""
+    spins = any(card.spins for card in run.gpus.ours)
+    return bool(run.gpus.ours) and not spins and run.attention.looked(_worked(run), now) >= CALM
+
+
 def trouble(run: Run, now: float) -> Trouble | None:
     """What is wrong with a ready server, if anything."""
-    return _spins(run, now) or _unanswered(run, now) or _stuck_requests(run, now)
+    return (
+        _spins(run, now)
+        or _unanswered(run, now)
+        or _stuck_requests(run, now)
+        or _status_stopped(run, now)
+        or _says_itself(run, now)
+    )
 
 
 def is_serving(run: Run, now: float) -> bool:
     """Whether it makes tokens for somebody."""
     last = run.vitals.answers.last
-    return (last is not None and now - last <= SERVING) or (run.running(now) or 0) > 0
+    if (last is not None and now - last <= SERVING) or (run.running(now) or 0) > 0:
+        return True
+    told = run.told.serving
+    # An acceptance length is measured on tokens.
+    return told is not None and told.accept_length is not None and told.at is not None and now - told.at <= SERVING
 
 
 def _limit(run: Run) -> float:
-    """Seconds without a token that are borne: longer where a long prefill would show neither on GPUs nor on the host."""
+    """Seconds without a token that are borne: longer where a long prefill shows neither on GPUs nor on the host."""
     if run.gpus.seen and run.gpus.ours:
         return run.patience.stalled
     cpu = total(run.vitals.rates, "cpu")
@@ -58,6 +80,11 @@ def _spins(run: Run, now: float) -> Trouble | None:
     cards = spinning(run.gpus, run.attention, now, run.patience.stalled)
     worked = _worked(run)
     if not cards or run.attention.looked(worked, now) < run.patience.stalled:
+        return None
+    # Some servers spin while idle (seen: 16 ranks, 100 % without a request). It is a hang only if work is pending, or
+    # if this server is known to idle calmly.
+    pending = run.running(now) or run.unread_since is not None or run.health.bad
+    if not (pending or run.idles_calmly):
         return None
     names = in_short(f"GPU {card.index}" for card in cards)
     return Trouble("collective spin", f"ready, but {names} spin at 100 % and no token comes", worked)
@@ -94,4 +121,27 @@ def _stuck_requests(run: Run, now: float) -> Trouble | None:
             "requests wait unread in its sockets, and no token comes",
             max(worked, run.unread_since),
         )
+    return None
+
+
+def _status_stopped(run: Run, now: float) -> Trouble | None:
+    """vLLM writes a status line each 10 s while requests run, then one with 0 running: if it just stops, it hangs."""
+    serving = run.told.serving
+    if (run.told.engine or "").lower() != "vllm" or serving is None or serving.at is None or not serving.running:
+        return None
+    if now - serving.at < STATUS or run.attention.looked(max(_worked(run), serving.at), now) < _limit(run):
+        return None
+    return Trouble("hang while serving", f"its status line stopped with {serving.running} running", serving.at)
+
+
+def _says_itself(run: Run, now: float) -> Trouble | None:
+    """It writes that it waits for a step that does not come (vLLM each 60 s), or its soft watchdog does."""
+    worked = _worked(run)
+    if run.attention.looked(worked, now) < _limit(run):
+        return None
+    beat, error = run.told.last_heartbeat, run.told.error
+    if beat is not None and beat > worked and now - beat <= HEARTBEAT:
+        return Trouble("hang while serving", f"it waits: {(run.told.heartbeat_text or '').strip()[:100]}", worked)
+    if error is not None and error.kind == "watchdog" and error.at > worked:
+        return Trouble("hang while serving", error.text[:120], worked)
     return None

@@ -113,15 +113,15 @@ class Launch:
         if run.server is not None and run.server.pid == event.pid and run.server.started in (None, event.started):
             run.server = event
             return
-        if run.server is not None:
-            self._keep(run, event.at)
+        self._keep(run, event.at)
         self.run = Run(run.number + 1, event, self.gpus, self.patience)
         self.run.usual = self._usual
 
     def _keep(self, run: Run, at: float) -> None:
         """A relaunch: the earlier launch stays as an entry."""
         server = run.server
-        assert server is not None
+        if server is None:
+            return
         ended = run.gone_at if run.gone_at is not None else at
         self.earlier.append(
             EarlierLaunch(

@@ -1,4 +1,4 @@
-"""Which rank is behind, and why we think so. Ranks are compared with each other; the odd one is a suspect, not a verdict."""
+"""Which rank is behind, and why. Ranks are compared with each other; the odd one is a suspect, not a verdict."""
 
 from __future__ import annotations
 
@@ -101,10 +101,12 @@ def _odd_stacks(run: Run, ranks: list[Process]) -> list[Suspect]:
     if most * 2 <= len(places):
         return []
     names = {stack.pid: stack.rank for stack in run.stacks.ranks}
+    there = common[0][0] if common else "?"
     return [
-        Suspect(names[pid], pid, f"stands in {place[0][0] if place else '?'}, {most} others in {common[0][0] if common else '?'}")
-        for pid, place in places.items() if place != common
-    ]  # fmt: skip
+        Suspect(names[pid], pid, f"stands in {place[0][0] if place else '?'}, {most} others in {there}")
+        for pid, place in places.items()
+        if place != common
+    ]
 
 
 def _unread(ranks: list[Process]) -> list[Suspect]:
@@ -120,7 +122,7 @@ def _unread(ranks: list[Process]) -> list[Suspect]:
 
 
 def _disagreeing(run: Run, ranks: list[Process]) -> list[Suspect]:
-    """Every GPU spins and nobody is missing: the ranks are in different collectives, or the link between them is dead."""
+    """Every GPU spins and nobody is missing: they are in different collectives, or the link between them is dead."""
     names = {process.pid: process.rank for process in ranks}
     ours = [card for card in run.gpus.ours if card.pids]
     if len(ours) < 2 or len(ours) > MANY or not all(card.spins for card in ours):
@@ -147,7 +149,7 @@ def _merged(found: list[Suspect], ranks: list[Process]) -> tuple[Suspect, ...]:
     names = {process.pid: process.rank for process in ranks}
     merged: dict[object, Suspect] = {}
     for suspect in found:
-        pid = suspect.pid if suspect.pid is not None else pids.get(suspect.rank)
+        pid = suspect.pid if suspect.pid is not None else pids.get(suspect.rank or "")
         rank = suspect.rank or (names.get(pid) if pid is not None else None)
         key: object = pid if pid is not None else rank
         earlier = merged.get(key)

@@ -9,7 +9,7 @@ from msgspec import Struct
 from tuimon.launch import advice, serving
 from tuimon.launch.deaths import Death, Halt
 from tuimon.launch.kinds import kind_of
-from tuimon.launch.patience import Limits, limits
+from tuimon.launch.patience import Limits, last_words, limits
 from tuimon.launch.ranks import in_short
 from tuimon.launch.suspects import suspects_of
 from tuimon.launch.view import Missing, State, Suspect, Verdict
@@ -22,9 +22,19 @@ if TYPE_CHECKING:
 UNCERTAIN_DEATH = 1.5
 """Seconds of silence after which an untitled child that vanished is what everybody waits for."""
 HANGS = frozenset({"watchdog", "nccl_timeout", "rpc_timeout", "hang_detected", "peer_lost", "rendezvous"})
-"""Fatal lines by which the server itself reports a hang; until its processes are gone it hangs rather than has crashed."""
+"""Fatal lines by which the server itself reports a hang: until its processes are gone it hangs, it has not crashed."""
+LOST_XIDS = {
+    79: "has fallen off the bus",
+    95: "has an uncontained memory error",
+    119: "does not answer its driver",
+    120: "GSP failed",
+}
+"""Xid errors after which a GPU does nothing more until it is reset."""
+STILL_OPEN = 5.0
+"""Seconds after a fatal line for which an open port means nothing: the front process takes a moment to notice."""
 OUTLIVED = 20.0
-"""Seconds of further log life after a "fatal" line that prove that it was not."""
+"""Seconds of further log life after a "fatal" line that, with another sign of life, prove that it was not."""
+OTHER_SIGN = 5.0
 
 
 class Reason(Struct, frozen=True):
@@ -49,6 +59,7 @@ def judge(launch: Launch, now: float) -> Verdict:
     if run.server is None:
         return Verdict(state="waiting", since=launch.link.since, headline="waiting for a launch")
     reason = _reason(run, now)
+    beside = alarms(run, now)
     return Verdict(
         state=reason.state,
         since=reason.since,
@@ -60,8 +71,8 @@ def judge(launch: Launch, now: float) -> Verdict:
         evidence=run.vitals.evidence(run.attention, now),
         missing=_missing(run, reason.state),
         unseen=run.vitals.unseen(),
-        advice=advice.advise(reason.kind, run),
-        alarms=alarms(run, now),
+        advice=advice.advise(reason.kind, reason.state, run, beside),
+        alarms=beside,
         countdown=countdown(run, now),
         wants_stacks=reason.wants_stacks,
     )
@@ -73,6 +84,7 @@ def _reason(run: Run, now: float) -> Reason:
         _ended(run, now)
         or _fatal(run, now)
         or _closing(run)
+        or _gpu_lost(run, now)
         or _dead(run, now)
         or _halted(run, now)
         or (_after_ready(run, now) if run.ready_at is not None else _before_ready(run, now))
@@ -91,7 +103,8 @@ def _ended(run: Run, now: float) -> Reason | None:
     words = f"exit {run.exit}" if run.exit is not None else "without a word"
     if told.error is not None:
         words = told.error.text
-    when = "after ready" if run.ready_at is not None else f"in “{told.phase}”" if told.phase else "before it was ready"
+    when = f"in “{told.phase}”" if told.phase else "before it was ready"
+    when = "after ready" if run.ready_at is not None else when
     kind = "out of memory" if any(death.oom for death in run.deaths.first_dead()) else "error" if told.error else "gone"
     return Reason("crashed", run.gone_at, f"ended {when}: {words}", kind, certain=True, suspects=_culprits(run))
 
@@ -107,7 +120,9 @@ def _is_fatal(run: Run, now: float) -> bool:
         return False
     last = run.told.last_life
     alive = run.gone_at is None and not run.deaths.deaths(now)
-    return not (alive and last is not None and last - fatal.at > OUTLIVED)
+    other = run.vitals.last(but_log=True)
+    works = other is not None and now - other <= OTHER_SIGN
+    return not (alive and works and last is not None and last - fatal.at > OUTLIVED)
 
 
 def _fatal(run: Run, now: float) -> Reason | None:
@@ -115,6 +130,16 @@ def _fatal(run: Run, now: float) -> Reason | None:
     fatal = run.told.fatal
     if fatal is None or not _is_fatal(run, now):
         return None
+    answered = run.health.last_2xx
+    if answered is not None and answered > fatal.at + STILL_OPEN:
+        return Reason(
+            "failing",
+            fatal.at,
+            f"its port answers, but: {fatal.text[:140]}",
+            "error",
+            certain=True,
+            suspects=_culprits(run),
+        )
     if fatal.kind not in HANGS:
         return _crash(run, fatal.at)
     state: State = "failing" if run.ready_at is not None else "stalled"
@@ -124,7 +149,8 @@ def _fatal(run: Run, now: float) -> Reason | None:
 
 def _crash(run: Run, since: float) -> Reason:
     error = run.told.error or run.told.fatal
-    assert error is not None
+    if error is None:
+        return Reason("crashed", since, "it crashed", "error", certain=True, suspects=_culprits(run))
     kind = "out of memory" if "memory" in error.kind else "error"
     return Reason("crashed", since, error.text[:160], kind, certain=True, suspects=_culprits(run))
 
@@ -147,6 +173,22 @@ def _closing(run: Run) -> Reason | None:
     return Reason("finished", ended, "ending, as asked", certain=True) if ended is not None else None
 
 
+def _gpu_lost(run: Run, now: float) -> Reason | None:
+    """A GPU of ours is gone, as its driver says."""
+    words = [
+        f"GPU {card.index} {LOST_XIDS[card.now.xid]} (Xid {card.now.xid})"
+        for card in run.gpus.ours
+        if card.now.xid in LOST_XIDS
+    ]
+    words += [finding.text for finding in run.findings if finding.kind == "xid" and finding.severity == "fatal"]
+    if not words:
+        return None
+    ranks = {process.pid: process.rank for process in run.processes}
+    lost = [card for card in run.gpus.ours if card.now.xid in LOST_XIDS]
+    suspects = tuple(Suspect(ranks.get(pid), pid, "its GPU is lost") for card in lost for pid in card.pids)
+    return Reason("crashed", now, words[0], "GPU lost", certain=True, suspects=suspects)
+
+
 def _dead(run: Run, now: float) -> Reason | None:
     """A rank is a zombie or has vanished: the others wait for it for ever."""
     dead = [death for death in run.deaths.deaths(now) if death.certain or _unmourned(run, death, now)]
@@ -166,7 +208,9 @@ def _dead(run: Run, now: float) -> Reason | None:
             certain=True,
             suspects=_culprits(run) or suspects,
         )
-    state: State = "failing" if run.ready_at is not None else "stalled"
+    # A port that still answers hides the death from its clients: that is failing.
+    answers = run.health.answered_at is not None and run.health.answered_at > first.at
+    state: State = "failing" if run.ready_at is not None and answers else "stalled"
     return Reason(state, first.at, f"{names} {how}, the others wait for it", kind, certain=True, suspects=suspects)
 
 
@@ -247,6 +291,16 @@ def _before_ready(run: Run, now: float) -> Reason:
 
 
 def _stalled(run: Run, bears: Limits) -> Reason:
+    error = last_words(run)
+    if error is not None:
+        return Reason(
+            "crashed",
+            error.at,
+            f"nothing alive after: {error.text[:140]}",
+            "error",
+            suspects=_culprits(run),
+            wants_stacks=True,
+        )
     kind = kind_of(run)
     words = "" if kind.words == "nothing alive" else f", {kind.words}"
     headline = f"{_where(run).strip() or 'before any milestone'}: nothing alive{words}"

@@ -45,7 +45,7 @@ class LogLife(Sign):
 
 
 class Answers(Sign):
-    """The server generated tokens for somebody. A 200 from the health endpoint is none: a hung server gives it for minutes."""
+    """The server generated tokens for somebody. A 200 of the health endpoint is none: hung servers give it."""
 
     name = "answers"
 

@@ -31,8 +31,10 @@ def alarms(run: Run, now: float) -> tuple[str, ...]:
 
 
 def unreached(run: Run, now: float) -> bool:
-    """The log says ready, but no question of ours was ever answered."""
+    """The log says ready, but no question of ours was ever answered; or every one is answered "not without a key"."""
     ready, health = run.told.ready, run.health
+    if health.event is not None and health.event.status in {401, 403, 407}:
+        return True
     return ready is not None and health.answered_at is None and health.bad >= 2 and now - ready >= UNREACHED
 
 
@@ -40,15 +42,13 @@ def alarm_words(run: Run, now: float) -> list[str]:
     """The same in sentences, for the findings on the screen."""
     words = []
     if run.told.useless_draft:
-        words.append(
-            "the draft model is not working: acceptance length 1.0, its weights were probably never loaded (p checks them)"
-        )
+        words.append("the draft model is not working: acceptance length 1.0, its weights were probably never loaded")
     if run.health.stranger is not None:
         words.append(f"the port is answered by another process, pid {run.health.stranger}: this server will not get it")
     if unreached(run, now):
-        words.append(
-            f"the log says ready, but {run.health.words()} from the host itself: look at the address it bound and at proxies"
-        )
+        refused = run.health.event is None or run.health.event.status is None
+        look = "look at the address it bound and at proxies" if refused else "it asks for a key (--api-key-env)"
+        words.append(f"not reachable from the host itself, {run.health.words()}: {look}")
     if run.sample is not None and run.sample.strangers and run.ready_at is None:
         held = ", ".join(f"{pid} ({title})" for pid, title in list(run.sample.strangers.items())[:4])
         words.append(f"GPU memory is held by processes that are not this launch's: {held}")

@@ -1,4 +1,4 @@
-"""A folder of recorded launches (`samples.jsonl`, `server.log`, `command.txt`) as events. `truth.json` is never read here."""
+"""A folder of a recorded launch (`samples.jsonl`, `server.log`, `command.txt`) as events; never its `truth.json`."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -119,7 +120,7 @@ def _argv(path: Path) -> tuple[str, ...]:
 
 
 def _port(argv: tuple[str, ...]) -> int | None:
-    for flag, value in zip(argv, argv[1:], strict=False):
+    for flag, value in pairwise(argv):
         if flag == "--port" and value.isdigit():
             return int(value)
     return None
@@ -153,13 +154,21 @@ def _sample(row: Mapping[str, Any], at: float, log: LogStat | None) -> Sample:
 
 def _gpu(gpu: Mapping[str, Any]) -> Gpu:
     mib = gpu.get("mem_mib")
+    held = gpu.get("procs")
     return Gpu(
-        index=gpu["index"], util=gpu.get("util"), mem_util=gpu.get("mem_util"), mem_used=None if mib is None else int(mib * MIB),
-        power=gpu.get("power_w"), energy=gpu.get("energy_j"), sm_clock=gpu.get("sm_mhz"),
-        pcie_tx=gpu.get("pcie_tx_kbs"), pcie_rx=gpu.get("pcie_rx_kbs"),
-        dram_active=gpu.get("dram_bw_pct"), sm_active=gpu.get("sm_active_pct"),
-        procs=None if gpu.get("procs") is None else {int(pid): int(used * MIB) for pid, used in gpu["procs"].items()},
-    )  # fmt: skip
+        index=gpu["index"],
+        util=gpu.get("util"),
+        mem_util=gpu.get("mem_util"),
+        mem_used=None if mib is None else int(mib * MIB),
+        power=gpu.get("power_w"),
+        energy=gpu.get("energy_j"),
+        sm_clock=gpu.get("sm_mhz"),
+        pcie_tx=gpu.get("pcie_tx_kbs"),
+        pcie_rx=gpu.get("pcie_rx_kbs"),
+        dram_active=gpu.get("dram_bw_pct"),
+        sm_active=gpu.get("sm_active_pct"),
+        procs=None if held is None else {int(pid): int(used * MIB) for pid, used in held.items()},
+    )
 
 
 def _process(process: Mapping[str, Any]) -> Process:
