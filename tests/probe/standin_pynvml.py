@@ -1,7 +1,7 @@
 # pynvml's own names and shapes, and run by Python 3.6 too:
 # ruff: noqa: ANN001, ANN003, ANN201, ANN204, N802, PLC0415, PLW0603, UP031
 # mypy: ignore-errors
-"""A stand-in for pynvml: eight GPUs that read the same numbers for ever. Tests append lines to its source to change it."""
+"""A stand-in for pynvml: eight GPUs that read the same numbers for ever; tests change it by appending lines."""
 
 GPUS = 8
 HANG_AT = None  # index of the GPU whose utilisation call never returns
@@ -16,9 +16,8 @@ readings = 0
 
 class NVMLError(Exception):
     def __init__(self, value):
-        super().__init__(
-            {3: "Not Supported", 9: "Driver Not Loaded", 12: "Library Not Found", 15: "GPU is lost"}[value]
-        )
+        names = {3: "Not Supported", 9: "Driver Not Loaded", 12: "Library Not Found", 15: "GPU is lost"}
+        super().__init__(names[value])
         self.value = value
 
 
