@@ -55,8 +55,8 @@ def test_vllm_tells_the_same_in_two_lines() -> None:
     prefix = "(APIServer pid=4101) INFO 11-30 03:10:41 [loggers.py:335] "
     text = (
         "INFO:     Application startup complete.\n"
-        + prefix + "Engine 000: Avg prompt throughput: 3.0 tokens/s, Avg generation throughput: 23.9 tokens/s, Running: "
-        "1 reqs, Waiting: 4 reqs, GPU KV cache usage: 0.4%, Prefix cache hit rate: 0.0%\n"
+        + prefix + "Engine 000: Avg prompt throughput: 3.0 tokens/s, Avg generation throughput: 23.9 tokens/s, "
+        "Running: 1 reqs, Waiting: 4 reqs, GPU KV cache usage: 0.4%, Prefix cache hit rate: 0.0%\n"
         + (prefix + "SpecDecoding metrics: Mean acceptance length: 1.00, Accepted throughput: 0.0 tokens/s\n") * 3
     )  # fmt: skip
     view = serving(text, "vllm").told(1061.0)
