@@ -24,7 +24,7 @@ def the_names(case: Case) -> Iterator[Flaw]:
         severity: Severity = "fatal" if case.engine == "vllm" else "silent"
         fate = "vLLM stops at them" if case.engine == "vllm" else "SGLang drops them without a word, they stay random"
         yield Flaw(
-            "weights.prefix", severity, clean(f"{prefix}*"), f"{layer_name(case)}.*, fc.weight, norm.weight",
+            "weights.prefix", severity, clean(f"{prefix}*"), f"{layer_names(case)}, fc.weight, norm.weight",
             f"{len(moved)} of {len(needed)} draft tensors are called {clean(prefix)}…: {fate}", rename_advice(prefix),
         )  # fmt: skip
     for name in missing:
@@ -76,6 +76,11 @@ def foreign_prefix(missing: list[str], rejected: list[str]) -> tuple[str, set[st
 def layer_name(case: Case) -> str:
     """What the layer is called in this version."""
     return "midlayer" if case.engine == "sglang" and case.version < RENAMED else "layers.0"
+
+
+def layer_names(case: Case) -> str:
+    """Every name of the layer that this version takes."""
+    return "midlayer.*" if layer_name(case) == "midlayer" else "layers.0.* or midlayer.*"
 
 
 def spelled(name: str, case: Case) -> str:

@@ -1,0 +1,121 @@
+"""One Markdown report of a stall, ready for a bug tracker: what is believed, why, and what could not be read."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from datetime import UTC, datetime
+
+from tuimon import __version__
+from tuimon.diagnose.groups import group, summary
+from tuimon.diagnose.ladder import Diagnosis
+from tuimon.diagnose.pyspy import clean
+from tuimon.diagnose.written import group_lines, tree_lines
+from tuimon.launch.redact import redact
+from tuimon.launch.view import LaunchView, LogLine, PhaseView
+
+LAST_LINES = 40
+
+
+def markdown(view: LaunchView, found: Diagnosis) -> str:
+    """The report; secrets are replaced by ***."""
+    sections = [
+        ("", list(head(view))),
+        ("Why", list(reasons(view))),
+        ("Stacks", fenced(stack_lines(found))),
+        ("Collectives (NCCL RAS)", fenced((found.collectives.text or "nothing").splitlines())),
+        (
+            "Kernel log",
+            [f"- {one_line(item.text)} – {item.fix}" for item in found.findings] or ["nothing that matters"],
+        ),
+        ("Timeline", fenced([phase_line(phase) for phase in view.phases])),
+        ("Last lines of the log", fenced(last_lines(view))),
+        ("Could not be read", [f"- {one_line(note)}" for note in found.unread] or ["nothing: every look succeeded"]),
+        ("Launch", fenced(launch_lines(view))),
+    ]
+    parts = [f"## {title}\n\n" * bool(title) + "\n".join(lines) for title, lines in sections if lines]
+    return redact("\n\n".join(parts)) + "\n"
+
+
+def head(view: LaunchView) -> Iterator[str]:
+    """Title and verdict."""
+    verdict, server = view.verdict, view.server
+    name = " ".join(filter(None, [server.engine, server.version] if server else [])) or "server"
+    yield f"# {name} on {one_line(view.host)}: {verdict.state}"
+    yield ""
+    kind = f" ({verdict.kind})" if verdict.kind else ""
+    yield f"**{one_line(verdict.headline)}**{kind}, for {max(0.0, view.now - verdict.since):.0f} s"
+    yield f"at {datetime.fromtimestamp(view.now, UTC):%Y-%m-%d %H:%M:%S} UTC, written by tuimon {__version__}"
+    for suspect in verdict.suspects:
+        yield f"- suspect: **{one_line(str(suspect.rank or suspect.pid))}** – {one_line(suspect.reason)}"
+    if view.error:
+        yield f"- first error of the log: {one_line(view.error)}"
+
+
+def reasons(view: LaunchView) -> Iterator[str]:
+    """Signs of life with their ages, milestones that never came."""
+    for item in view.verdict.evidence:
+        age = "never" if item.age is None else f"{item.age:.0f} s ago"
+        yield f"- {one_line(item.sign)}: {age} – {one_line(item.text)}"
+    for never in view.verdict.missing:
+        yield f"- missing: {one_line(never.milestone)} – {one_line(never.because)}"
+    if view.verdict.unseen:
+        yield f"- cannot be seen here: {', '.join(view.verdict.unseen)}"
+
+
+def stack_lines(found: Diagnosis) -> list[str]:
+    """Groups and merged tree."""
+    groups = group(found.stacks)
+    lines = [summary(groups, len(found.stacks.unread))]
+    for item in groups:
+        lines += ["", *group_lines(item)]
+    return [*lines, "", *tree_lines(groups)] if len(groups) > 1 else lines
+
+
+def phase_line(phase: PhaseView) -> str:
+    """One phase."""
+    took = "" if phase.seconds is None else f"{phase.seconds:8.1f} s"
+    return f"{phase.state:9} {clean(phase.name):30} {took} {clean(phase.note or '')}".rstrip()
+
+
+def last_lines(view: LaunchView) -> list[str]:
+    """The end of the log, each line with its own clock and rank."""
+    lines = view.lines.slice(max(view.lines.first, view.lines.end - LAST_LINES), view.lines.end)
+    return [log_line(line) for line in lines]
+
+
+def log_line(line: LogLine) -> str:
+    """One line of the log."""
+    return clean(" ".join(filter(None, [line.clock, line.rank, line.text])))
+
+
+def launch_lines(view: LaunchView) -> list[str]:
+    """Command line, log, shape."""
+    server = view.server
+    if server is None:
+        return []
+    facts = {"command": shlex.join(server.argv), "model": server.model, "shape": server.shape, "log": server.log}
+    return [f"{name}: {clean_long(value)}" for name, value in facts.items() if value]
+
+
+def clean_long(text: str) -> str:
+    """Printable, with room for a long command line."""
+    return "".join(clean(text[at : at + 200]) for at in range(0, min(len(text), 8000), 200))
+
+
+_MARKUP = re.compile(r"([\\`*_{}\[\]<>#|])")
+
+
+def one_line(text: str) -> str:
+    """Foreign text inside Markdown: one line, nothing in it is markup."""
+    return _MARKUP.sub(r"\\\1", clean(text))
+
+
+def fenced(lines: Sequence[str]) -> list[str]:
+    """A code block whose fence is longer than any inside it."""
+    if not lines:
+        return []
+    longest = max((len(run) for line in lines for run in re.findall(r"`+", line)), default=0)
+    fence = "`" * max(3, longest + 1)
+    return [fence, *lines, fence]
