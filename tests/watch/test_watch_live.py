@@ -17,7 +17,9 @@ from tuimon.launch.events import (
     Linked,
     Stacks,
     Unlinked,
+    UsualTimes,
 )  # fmt: skip
+from tuimon.probe.send import ProbeOptions
 
 
 def test_a_view_comes_each_second_also_when_nothing_happens(watched: Watched) -> None:
@@ -132,6 +134,42 @@ def test_a_key_pressed_often_asks_once(watched: Watched, monkeypatch: pytest.Mon
     watched.watch.ask("stacks")
     watched.passes(1)
     assert 2 <= len(asked) <= 3
+
+
+def test_the_probe_gets_the_settings_and_the_key_and_what_the_host_says_of_itself(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    sent: list[tuple[ProbeOptions, bytes | None]] = []
+
+    def payload(options: ProbeOptions, nvml_source: bytes | None = None) -> bytes:
+        sent.append((options, nvml_source))
+        return b""
+
+    monkeypatch.setattr("tuimon.probe.send.payload", payload)
+    monkeypatch.setenv("KEY", "secret")
+    watched = Watched(Settings(log="/l", port=30000, pid=7, engine="vllm", api_key_env="KEY", interval=2.0))
+    watched.host.probe_nvml = b"stand-in"  # type: ignore[attr-defined]  # only the demo's host has these
+    watched.host.probe_within = 99  # type: ignore[attr-defined]  # as above
+    watched.start()
+    watched.watch.stop()
+    expected = ProbeOptions(interval=2.0, pid=7, port=30000, log="/l", engine="vllm", api_key="secret", within=99)
+    assert sent == [(expected, b"stand-in")]
+
+
+def test_a_key_variable_that_is_not_set_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("KEY", raising=False)
+    watched = Watched(Settings(api_key_env="KEY"))
+    watched.start()
+    watched.watch.stop()
+    assert watched.findings() == ["The variable KEY (api_key_env) is not set here"]
+
+
+def test_events_that_are_not_the_hosts_are_taken_from_any_thread(watched: Watched) -> None:
+    watched.watch.post(UsualTimes(phases={"weights": 1.0}, launches=1))
+    watched.start()
+    watched.watch.post(UsualTimes(phases={"weights": 2.0}, launches=2))
+    watched.passes(0)
+    assert [event.launches for event in watched.seen(UsualTimes)] == [1, 2]
 
 
 def test_every_command_is_an_event(watched: Watched, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -81,17 +81,21 @@ async def dial(address: Address, name: str, given: Mapping[str, object]) -> Line
 async def _dial(
     address: Address, name: str, given: Mapping[str, object], on_the_way: tuple[Address, ...], over: Line | None = None
 ) -> Line:
-    if address in on_the_way or len(on_the_way) > _MOST_HOPS:
-        raise BadSshConfig(f"The jump hosts of {name} lead in a circle", "Correct ProxyJump in the ssh config")
-    options = await _options(address, name, given)
-    if over is None and isinstance(options.tunnel, str):
-        for hop in options.tunnel.split(","):
-            over = await _hop(hop.strip(), name, given, (*on_the_way, address), over)
     try:
+        _no_circle(address, name, on_the_way)
+        options = await _options(address, name, given)
+        if over is None and isinstance(options.tunnel, str):
+            for hop in options.tunnel.split(","):
+                over = await _hop(hop.strip().removeprefix("ssh://"), name, given, (*on_the_way, address), over)
         return await _connect(options, name, _login(address), given, over)
     except BaseException:
         await hang_up(over)
         raise
+
+
+def _no_circle(address: Address, name: str, on_the_way: tuple[Address, ...]) -> None:
+    if address in on_the_way or len(on_the_way) > _MOST_HOPS:
+        raise BadSshConfig(f"The jump hosts of {name} lead in a circle", "Correct ProxyJump in the ssh config")
 
 
 async def _hop(

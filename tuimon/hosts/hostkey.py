@@ -124,7 +124,8 @@ def _accept(place: Place, key: SSHKey) -> str:
     target = _short(place.files[0])
     scan = shlex.join(["ssh-keyscan", "-t", _kind(key), "-p", str(place.port), place.host])
     # On a fresh machine there is no ~/.ssh yet, and `>>` makes no folder.
-    folder = "" if Path(place.files[0]).parent.is_dir() else "mkdir -p ~/.ssh && "
+    parent = Path(place.files[0]).parent
+    folder = "" if parent.is_dir() else f"mkdir -p -m 700 {_short(str(parent))} && "
     return f"{folder}{scan} >> {target}"
 
 

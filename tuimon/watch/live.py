@@ -90,6 +90,13 @@ class LiveWatch:
         """Call `listener` with every event, on the collector's thread; its errors are contained."""
         self._board.listen(listener)
 
+    def post(self, event: AnyEvent) -> None:
+        """Take in an event that is not the host's to tell (usual times, a diagnosis); from any thread."""
+        if self._thread.is_alive():
+            self._call(partial(self._board.post, event))
+        else:
+            self._board.post(event)
+
     def wait_for(self, predicate: Callable[[LaunchView], bool], timeout: float) -> LaunchView:
         """Block until a view satisfies `predicate`, at most `timeout` seconds; the latest view either way."""
         return self._board.wait_for(predicate, timeout)
