@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
 from tests.ui import launches
 from tests.ui.stage import staged
 from tuimon.config import Settings
-from tuimon.launch.view import LogLine
+from tuimon.launch.view import Episode, LogLine
 from tuimon.ui.actions import ACTIONS, key_table, not_built, with_keys
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.errors import BadKeys
@@ -157,6 +159,86 @@ async def test_escape_leaves_the_search_prompt_and_the_keys_work_again() -> None
         assert "╭─ Launch" not in stage.text()
 
 
+async def test_the_filter_keeps_lines_leaves_lines_out_and_is_taken_back() -> None:
+    async with staged(replace(launches.starting(), lines=many(500))) as stage:
+        await stage.press("ampersand", *"7 of", "enter")
+        await stage.crank()
+        assert stage.has("Log · only 7 of", "line 00497", "line 00487")
+        assert "line 00498" not in stage.text()
+        await stage.press("ampersand", *"!9 of", "enter")
+        await stage.crank()
+        assert stage.has("Log · without 9 of", "line 00498")
+        assert "line 00499" not in stage.text()
+        await stage.press("escape")
+        assert stage.has("line 00499")
+
+
+async def test_the_lens_shows_key_lines_only() -> None:
+    async with staged(launches.stall()) as stage:
+        await stage.press("l")
+        assert stage.has("Log · key lines", "Capture cuda graph end")
+        assert "safetensors" not in stage.text()
+        await stage.press("l")
+        assert stage.has("safetensors")
+
+
+async def test_capital_t_goes_to_a_time() -> None:
+    lines = launches.Window(
+        [LogLine(n, f"line {n:05}", launches.NOW, clock=f"15:{n // 60:02}:{n % 60:02}") for n in range(900)]
+    )
+    async with staged(replace(launches.starting(), lines=lines)) as stage:
+        await stage.press("T", *"15:02", "enter")
+        await stage.crank()
+        assert stage.has("line 00120")
+        await stage.press("T", *"16:00", "enter")
+        await stage.crank()
+        assert "no line of the log is at '16:00' or later" in stage.line(-1)
+
+
+async def test_m_goes_from_milestone_to_milestone() -> None:
+    async with staged(launches.stall(), (80, 24)) as stage:
+        await stage.press("M", "M", "M", "m", "y")
+        assert stage.app.clipboard.startswith("15:26:00 TP0 Capture cuda graph begin")
+
+
+async def test_ctrl_s_saves_the_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TUIMON_STATE_DIR", str(tmp_path))
+    async with staged(launches.stall(), (160, 40)) as stage:
+        await stage.press("ctrl+s")
+        assert "saved: " in stage.line(-1)
+    saved = list((tmp_path / "saved").glob("log-gpu-17-*.txt"))
+    assert len(saved) == 1
+    assert "15:26:58 TP0 Capture cuda graph end" in saved[0].read_text()
+
+
+async def test_i_lists_what_was_found() -> None:
+    episode = Episode("stalled", "host deadlock", launches.NOW - 300, launches.NOW - 258, "weights", ())
+    view = replace(launches.crashed(), findings=("yama ptrace_scope=1: stacks need root",), episodes=(episode,))
+    async with staged(view) as stage:
+        await stage.press("i")
+        await stage.crank()
+        assert stage.has("First error of the log", "OutOfMemoryError", "yama ptrace_scope=1")
+        assert stage.has("stalled for 42 s in weights (host deadlock)")
+
+
+async def test_a_recovery_is_spoken_of_for_a_while() -> None:
+    episode = Episode("stalled", None, launches.NOW - 90, launches.NOW - 48, "weights", ())
+    async with staged(replace(launches.starting(), episodes=(episode,))) as stage:
+        assert "recovered: was SILENT STALL for 42 s" in stage.line(1)
+        await stage.crank(seconds=100)
+        assert "recovered" not in stage.line(1)
+
+
+async def test_keys_move_through_the_panes_that_are_shown() -> None:
+    async with staged(launches.stall(), (80, 24)) as stage:
+        assert stage.app.focused is not None
+        seen = []
+        for _ in range(4):
+            await stage.press("tab")
+            seen.append(stage.app.focused.id)
+        assert seen == ["launch", "gpus", "signs", "log"]
+
+
 async def test_e_goes_to_errors() -> None:
     async with staged(replace(launches.starting(), lines=many(500))) as stage:
         await stage.press("E")
@@ -206,7 +288,7 @@ async def test_the_palette_finds_actions_by_name() -> None:
         await stage.pilot.pause()
         screen = stage.app.screen
         assert isinstance(screen, BoardScreen)
-        assert screen.log_pane.look.wrap
+        assert screen.log_pane.reader.look.wrap
 
 
 async def test_q_quits_from_anywhere() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+from rich.color import Color
 
 from tests.ui import launches
 from tests.ui.stage import staged
@@ -30,6 +31,29 @@ def test_all_shipped_themes_can_be_used() -> None:
     for theme in known.values():
         Inks(theme)
         Inks(theme, no_color=True)
+
+
+def luminance(color: Color) -> float:
+    def channel(value: int) -> float:
+        share = value / 255
+        return share / 12.92 if share <= 0.04045 else ((share + 0.055) / 1.055) ** 2.4
+
+    assert color.triplet is not None
+    return sum(weight * channel(value) for weight, value in zip((0.2126, 0.7152, 0.0722), color.triplet, strict=True))
+
+
+@pytest.mark.parametrize("name", sorted(set(themes.load()[0]) - {"terminal"}))
+def test_words_can_be_read_in_every_theme(name: str) -> None:
+    inks = Inks(themes.load()[0][name])
+    for ink in (
+        "text", "strong", "dim", "good", "warn", "bad", "suspect", "red", "reddim", "amber", "amberdim", "green",
+        "greendim", "calm", "calmdim", "head", "headdim", "key", "keytext", "hit", "paused", "said",
+    ):  # fmt: skip
+        front, back = inks[ink].color, inks[ink].bgcolor
+        assert front is not None
+        assert back is not None
+        high, low = sorted((luminance(front), luminance(back)), reverse=True)
+        assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink} in {name}"
 
 
 @pytest.mark.parametrize(

@@ -57,21 +57,28 @@ _PANES = ("the launch", "the GPUs", "log growth", "signs of life", "processes", 
 
 _ASK: tuple[Action, ...] = (
     _ask("stacks", "s", "Read all ranks' Python stacks, grouped; nothing is stopped", 1, needs_server),
-    _ask("diagnose", "d", "Look at everything harmless and write a report", 8),
-    _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 9),
-    _ask("checkpoint", "p", "Check the draft model's files against the server", 10),
+    _ask("diagnose", "d", "Look at everything harmless and write a report", 9),
+    _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 10),
+    _ask("checkpoint", "p", "Check the draft model's files against the server", 11),
     _ask("abort", "a", "Kill one rank to get its stacks; asks twice", 0),
+    _ask("findings", "i", "What was found: findings, stalls that ended, earlier launches, the first error", 0, always),
     _ask("commands", "at", "Every command that was sent to the host", 0, always),
 )
 _LOG: tuple[Action, ...] = (
     Action("search", ("slash",), "search", "Search the log by regular expression; capitals count if any", "Log", 4),
     Action("next", ("n",), "next hit", "Next line that matches the search", "Log"),
     Action("previous", ("N",), "previous hit", "Previous line that matches", "Log"),
+    Action("filter", ("ampersand",), "filter", "Show only lines that match; !… leaves them out; empty: all", "Log", 8),
+    Action("lens", ("l",), "lens", "Show only key lines: milestones, warnings, errors", "Log"),
+    Action("next_milestone", ("m",), "next milestone", "Next milestone", "Log"),
+    Action("previous_milestone", ("M",), "previous milestone", "Previous milestone", "Log"),
+    Action("time", ("T",), "to a time", "Go to a time: 15:46 or 15:46:58", "Log"),
     Action("next_error", ("e",), "next error", "Next error line", "Log"),
     Action("previous_error", ("E",), "previous error", "Previous error line", "Log"),
     Action("follow", ("f",), "follow", "Follow the end of the log, or hold still", "Log", 6),
     Action("wrap", ("w",), "wrap", "Wrap long log lines", "Log"),
     Action("times", ("t",), "times", "Show or hide the log's time stamps", "Log"),
+    Action("save", ("ctrl+s",), "save", "Save what the focused pane shows, or the whole log that is held", "Log"),
     Action("copy", ("y",), "copy", "Copy marked lines, the found line, or the pane (over ssh too)", "Log"),
 )  # fmt: skip
 _MOVE: tuple[Action, ...] = (

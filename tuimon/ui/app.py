@@ -109,6 +109,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self.call_later(self.exit)
 
     def on_unmount(self) -> None:
+        if self._driver is not None and self._title:
+            self._driver.write(title.give_back())
         self._restore()
 
     # Drawing.
@@ -133,7 +135,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         said = self._said[0] if now < self._said[1] else ""
         paused = "" if self.frozen_at is None else f"PAUSED {age(now - self.frozen_at)} · {self.key('pause')} goes on"
         seen = (self.screen, said, paused, self.watching.busy)
-        if self.view is self._drawn and seen == self._seen:
+        unfinished = isinstance(self.screen, BoardScreen) and self.screen.unfinished
+        if self.view is self._drawn and seen == self._seen and not unfinished:
             return
         self._drawn = self.view
         self._seen = seen
@@ -170,8 +173,9 @@ class TuimonApp(Canvas, inherit_bindings=False):
     def _write_title(self) -> None:
         words = title.words(self.view)
         if words != self._title and self._driver is not None:
+            first = "" if self._title else title.KEEP
             self._title = words
-            self._driver.write(title.sequence(words))
+            self._driver.write(first + title.sequence(words))
 
     def _retheme(self, theme: Theme) -> None:
         self.inks = Inks(theme, no_color=self.no_color)

@@ -15,6 +15,10 @@ NAMES: dict[State, str] = {
 ALARMS = {"useless_draft": "draft model is not working: its weights were probably never loaded"}
 
 
+RECOVERED = 120.0
+"""Seconds for which a red moment that ended is still spoken of."""
+
+
 class Banner(Painted):
     """Says what is the matter."""
 
@@ -27,6 +31,7 @@ class Banner(Painted):
             view.link,
             view.serving,
             view.error,
+            view.episodes,
             int(view.now - view.verdict.since),
             int(view.now),
             self.keys,
@@ -178,7 +183,7 @@ def _line(view: LaunchView, width: int) -> tuple[Row, str]:
         row: Row = ((f"{start} ", "amber"), (f"{words} ", "amberdim"))
         return (*row, ("░" * max(0, width - width_of(row)), "amber")), "amberdim"
     if verdict.state in {"ready", "serving"}:
-        return _said(f" ✔ READY{_took(view)} ·", _ready(view), width, "green")
+        return _said(f" ✔ READY{_took(view)} ·", [*_ready(view), *_recovered(view)], width, "green")
     return _said(*_plain(view), width, "calm")
 
 
@@ -231,9 +236,18 @@ def _plain(view: LaunchView) -> tuple[str, list[str]]:
     pieces = [words] if words and words.upper() != NAMES[verdict.state] else []
     if verdict.state == "starting":
         pieces += _progress(view, words)
+        pieces += _recovered(view)
     if verdict.advice:
         pieces.append(clean(verdict.advice))
     return f" {shape} {NAMES[verdict.state]}", pieces
+
+
+def _recovered(view: LaunchView) -> list[str]:
+    """For two minutes after a red moment: that it was, and that it is over."""
+    last = view.episodes[-1] if view.episodes else None
+    if last is None or last.end is None or view.now - last.end > RECOVERED:
+        return []
+    return [f"recovered: was {NAMES[last.state]} for {age(last.end - last.start)}"]
 
 
 def _progress(view: LaunchView, words: str) -> list[str]:

@@ -50,6 +50,11 @@ class BoardScreen(Screen[None], inherit_bindings=False):
                 part.view = view
 
     @property
+    def unfinished(self) -> bool:
+        """Something is still being looked through and wants the next frame."""
+        return self.log_pane.reader.looked_at < 1
+
+    @property
     def pane(self) -> Pane:
         """The focused pane, or the log where that one is not shown."""
         focused = self.focused

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING
 from tuimon.ui.board import PANES
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.pane import Pane
-from tuimon.ui.search import is_error, says
+from tuimon.ui.search import compiled
 from tuimon.ui.sheet import SheetScreen
+from tuimon.ui.sieve import Test, is_error, is_milestone, says
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from tuimon.launch.view import LogLine
     from tuimon.ui.app import TuimonApp
 
 COPY_LIMIT = 56_000
@@ -65,6 +65,11 @@ class Doing:
 
         self._push(CommandsScreen())
 
+    def _findings(self) -> None:
+        from tuimon.ui.listings import FindingsScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._push(FindingsScreen())
+
     def _help(self) -> None:
         from tuimon.ui.listings import HelpScreen  # noqa: PLC0415  first paint need not wait for it
 
@@ -81,21 +86,49 @@ class Doing:
 
     # The log.
 
-    def _search(self) -> None:
+    def _prompt(self, sign: str, words: str, take: Callable[[str], None]) -> None:
         from tuimon.ui.prompt import Prompt  # noqa: PLC0415  Input is only imported when it is used
 
         def ask(board: BoardScreen) -> None:
             if not board.query(Prompt):
-                board.mount(Prompt("/", self._searched))
+                board.mount(Prompt(sign, words, take))
 
         self._on_board(ask)
 
-    def _searched(self, text: str) -> None:
-        from tuimon.ui.search import compiled  # noqa: PLC0415  with the prompt
+    def _search(self) -> None:
+        self._prompt("/", "search the log", self._searched)
 
+    def _searched(self, text: str) -> None:
         def go(board: BoardScreen) -> None:
             if not board.log_pane.search(compiled(text)):
                 self._app.say(f"nothing in the log matches {text!r}")
+
+        self._on_board(go)
+
+    def _filter(self) -> None:
+        self._prompt("&", "show only lines with this (! first: without it; empty: all)", self._filtered)
+
+    def _filtered(self, text: str) -> None:
+        def go(board: BoardScreen) -> None:
+            without = text.startswith("!")
+            pattern = compiled(text[1:] if without else text)
+            if pattern is None:
+                board.log_pane.unsift()
+            else:
+                board.log_pane.sift(pattern=(pattern, without))
+
+        self._on_board(go)
+
+    def _lens(self) -> None:
+        self._on_board(lambda board: board.log_pane.sift(lens=not board.log_pane.reader.lens))
+
+    def _time(self) -> None:
+        self._prompt("T", "go to a time: 15:46 or 15:46:58", self._timed)
+
+    def _timed(self, text: str) -> None:
+        def go(board: BoardScreen) -> None:
+            if not board.log_pane.jump_to_time(text.strip()):
+                self._app.say(f"no line of the log is at {text.strip()!r} or later")
 
         self._on_board(go)
 
@@ -107,7 +140,7 @@ class Doing:
 
     def _hit(self, *, back: bool) -> None:
         def go(board: BoardScreen) -> None:
-            pattern = board.log_pane.look.pattern
+            pattern = board.log_pane.reader.look.pattern
             if pattern is None:
                 self._app.say(f"no search yet: {self._app.key('search')} begins one")
             else:
@@ -115,7 +148,7 @@ class Doing:
 
         self._on_board(go)
 
-    def _jump(self, board: BoardScreen, test: Callable[[LogLine], bool], words: str, *, back: bool) -> None:
+    def _jump(self, board: BoardScreen, test: Test, words: str, *, back: bool) -> None:
         if not board.log_pane.jump(test, back=back):
             self._app.say(f"{words} {'above' if back else 'below'}")
 
@@ -125,14 +158,20 @@ class Doing:
     def _previous_error(self) -> None:
         self._on_board(lambda board: self._jump(board, is_error, "no error line", back=True))
 
+    def _next_milestone(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_milestone, "no milestone", back=False))
+
+    def _previous_milestone(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_milestone, "no milestone", back=True))
+
     def _follow(self) -> None:
         self._on_board(lambda board: board.log_pane.toggle_follow())
 
     def _wrap(self) -> None:
-        self._on_board(lambda board: board.log_pane.change(wrap=not board.log_pane.look.wrap))
+        self._on_board(lambda board: board.log_pane.change(wrap=not board.log_pane.reader.look.wrap))
 
     def _times(self) -> None:
-        self._on_board(lambda board: board.log_pane.change(times=not board.log_pane.look.times))
+        self._on_board(lambda board: board.log_pane.change(times=not board.log_pane.reader.look.times))
 
     def _copy(self) -> None:
         pane = self._pane
@@ -145,6 +184,19 @@ class Doing:
         note = "" if kept == text else " (cut: the terminal takes no more)"
         lines = kept.count("\n") + 1
         self._app.say(f"copied {lines} line{'' if lines == 1 else 's'} to the terminal's clipboard{note}")
+
+    def _save(self) -> None:
+        from tuimon.ui.saving import save  # noqa: PLC0415  rarely used
+
+        pane = self._pane
+        if pane is None:
+            return
+        try:
+            path = save(self._app.view, pane)
+        except OSError as error:
+            self._app.say(f"nothing was saved: {error}")
+        else:
+            self._app.say(f"saved: {path}")
 
     # Moving.
 
@@ -193,8 +245,11 @@ class Doing:
         elif isinstance(screen, BoardScreen):
             if screen.board.zoom is not None:
                 screen.set_zoom(None)
+            elif screen.log_pane.reader.look.pattern or screen.log_pane.reader.marks:
+                screen.log_pane.unmark()
             else:
                 screen.log_pane.unmark()
+                screen.log_pane.unsift()
 
     def _pause(self) -> None:
         self._app.freeze()

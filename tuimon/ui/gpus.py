@@ -43,8 +43,33 @@ def columns(count: int, width: int, height: int) -> int:
     return 2 if count > height and width >= 72 else 1
 
 
+def heat(gpus: Sequence[GpuView], width: int) -> list[Row]:
+    """All GPUs as a strip of their work, eight and a space; a suspect is marked below."""
+    lines: list[Row] = []
+    across = max(8, (width - 4) // 9 * 8)
+    for start in range(0, len(gpus), across):
+        part = gpus[start : start + across]
+        spans: list[tuple[str, str]] = [(f"{part[0].index:>3} ", "dim")]
+        marks = "    "
+        for place, gpu in enumerate(part):
+            space = " " if place and place % 8 == 0 else ""
+            spans += [(space, "text"), *spark([gpu.work], 1, 1.0, "suspect" if gpu.suspect else "bar")]
+            marks += space + ("▲" if gpu.suspect else "!" if gpu.word else " ")
+        lines.append(tuple(spans))
+        if marks.strip():
+            lines.append(((marks, "suspect"),))
+    return lines
+
+
 def rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[Row]:
-    """All GPUs, in one or two columns."""
+    """All GPUs, in one or two columns; where even those do not fit, a heat strip and what stands out first."""
+    if len(gpus) > height * columns(len(gpus), width, height) and len(gpus) > 8 and height >= 3:
+        loud = sorted(gpus, key=lambda gpu: (not gpu.suspect, not gpu.word, gpu.index))
+        return [*heat(gpus, width), *_rows(loud, width, height, newest)]
+    return _rows(gpus, width, height, newest)
+
+
+def _rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[Row]:
     rank_width = max((len(clean(gpu.rank or "")) for gpu in gpus), default=0)
     word = max((cells(clean(gpu.word or "")) for gpu in gpus), default=0)
     look = Look(min(rank_width, 12), newest, word)

@@ -10,8 +10,8 @@ from textual.theme import Theme
 _RECIPES: dict[str, tuple[str, str, str]] = {
     "text": ("foreground", "background", ""),
     "strong": ("foreground", "background", "bold"),
-    "dim": ("foreground*0.62", "background", ""),
-    "faint": ("foreground*0.38", "background", ""),
+    "dim": ("foreground*0.7", "background", ""),
+    "faint": ("foreground*0.46", "background", ""),
     "line": ("foreground*0.28", "background", ""),
     "focus": ("accent", "background", ""),
     "title": ("foreground*0.85", "background", "bold"),
@@ -33,7 +33,7 @@ _RECIPES: dict[str, tuple[str, str, str]] = {
     "green": ("success", "success*0.14", "bold"),
     "greendim": ("foreground", "success*0.14", ""),
     "calm": ("foreground", "panel", ""),
-    "calmdim": ("foreground*0.62", "panel", ""),
+    "calmdim": ("foreground*0.7", "panel", ""),
     "head": ("foreground", "surface", "bold"),
     "headdim": ("foreground*0.7", "surface", ""),
     "headgood": ("success", "surface", ""),
@@ -41,7 +41,7 @@ _RECIPES: dict[str, tuple[str, str, str]] = {
     "headbad": ("error", "surface", "bold"),
     "key": ("accent", "surface", "bold"),
     "keytext": ("foreground*0.8", "surface", ""),
-    "keyoff": ("foreground*0.38", "surface", ""),
+    "keyoff": ("foreground*0.46", "surface", ""),
     "paused": ("background", "warning", "bold"),
     "said": ("foreground", "panel", "bold"),
 }

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
-from tuimon.launch.view import LaunchView
+from tuimon.launch.view import EarlierLaunch, Episode, LaunchView
 from tuimon.ui.actions import Action, keys_of
 from tuimon.ui.rows import Row, clean, fit, left
 from tuimon.ui.sheet import SheetScreen
+from tuimon.ui.words import age, clock
 
 
 class CommandsScreen(SheetScreen):
@@ -26,11 +28,52 @@ class CommandsScreen(SheetScreen):
         )
         if not view.commands:
             return [head, (), (("nothing has been sent yet", "dim"),)]
-        lines = [head, ()]
-        for command in reversed(view.commands):
-            pieces = wrap(clean(command), width - 2, subsequent_indent="    ", break_long_words=True)
-            lines += [((("▸ " if not place else "  "), "faint"), (piece, "text")) for place, piece in enumerate(pieces)]
-        return lines
+        return [head, (), *_listed(tuple(reversed(view.commands)), width)]
+
+
+class FindingsScreen(SheetScreen):
+    """Everything that was found, in one place."""
+
+    TITLE = "Findings"
+
+    def slice(self, view: LaunchView) -> object:
+        return view.findings, view.episodes, view.earlier, view.error, view.stacks
+
+    def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
+        parts = (
+            ("First error of the log", [view.error] if view.error else []),
+            ("Findings", list(view.findings)),
+            ("Red moments that ended", [_episode(one) for one in view.episodes]),
+            ("Earlier launches", [_earlier(one) for one in view.earlier]),
+            ("Stacks", [view.stacks.saved] if view.stacks and view.stacks.saved else []),
+        )
+        lines: list[Row] = []
+        for name, texts in parts:
+            if texts:
+                lines += [((name, "title"),), *_listed(texts, width), ()]
+        return lines or [(("nothing has been found yet", "dim"),)]
+
+
+def _episode(one: Episode) -> str:
+    names = ", ".join(suspect.rank or f"pid {suspect.pid}" for suspect in one.suspects)
+    where = f" in {one.phase}" if one.phase else ""
+    kind = f" ({one.kind})" if one.kind else ""
+    lasted = "still" if one.end is None else f"for {age(one.end - one.start)}"
+    return f"{clock(one.start)} {one.state} {lasted}{where}{kind} {names}".rstrip()
+
+
+def _earlier(one: EarlierLaunch) -> str:
+    ready = "" if one.ready_at is None else f", ready after {age(one.ready_at - one.began)}"
+    return f"launch {one.launch}, pid {one.pid}, {clock(one.began)}{ready}: {one.state} · {one.headline}"
+
+
+def _listed(texts: Sequence[str], width: int) -> list[Row]:
+    """Each text wrapped, the second line on indented."""
+    lines: list[Row] = []
+    for text in texts:
+        pieces = wrap(clean(text), width - 2, subsequent_indent="    ", break_long_words=True)
+        lines += [((("▸ " if not place else "  "), "faint"), (piece, "text")) for place, piece in enumerate(pieces)]
+    return lines
 
 
 class HelpScreen(SheetScreen):

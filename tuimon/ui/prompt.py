@@ -9,10 +9,10 @@ from textual.widgets import Input
 
 
 class Prompt(Input):
-    """Asks for a search."""
+    """Asks for a search, a filter or a time."""
 
-    def __init__(self, sign: str, take: Callable[[str], None]) -> None:
-        super().__init__(placeholder=f"{sign} search the log, Enter goes, Esc leaves", id="prompt", compact=True)
+    def __init__(self, sign: str, words: str, take: Callable[[str], None]) -> None:
+        super().__init__(placeholder=f"{sign} {words} · Enter goes, Esc leaves", id="prompt", compact=True)
         self._take = take
 
     def on_mount(self) -> None:

@@ -1,12 +1,11 @@
-"""Finding lines: by a pattern or by severity, forwards and backwards, without stopping the screen."""
+"""Finding lines, forwards and backwards, without stopping the screen."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
-from tuimon.launch.view import Lines, LogLine
-from tuimon.ui.loglines import full_text
+from tuimon.launch.view import Lines
+from tuimon.ui.sieve import Test
 
 LIMIT = 200_000
 """Lines looked at for one key press: about 0.1 s."""
@@ -24,38 +23,30 @@ def compiled(text: str) -> re.Pattern[str] | None:
         return re.compile(re.escape(text), flags)
 
 
-def says(pattern: re.Pattern[str]) -> Callable[[LogLine], bool]:
-    """A test for lines that contain the pattern."""
-    return lambda line: pattern.search(full_text(line)) is not None
-
-
-def is_error(line: LogLine) -> bool:
-    """A test for lines that report an error."""
-    return line.severity in {"error", "fatal"}
-
-
-def find(lines: Lines, start: int, test: Callable[[LogLine], bool], *, back: bool) -> int | None:
-    """The number of the nearest line from `start` (included) on that passes."""
+def find(lines: Lines, start: int, test: Test, *, back: bool) -> int | None:
+    """The number (in `lines`) of the nearest line from `start` (included) on that passes."""
     return _back(lines, start, test) if back else _on(lines, start, test)
 
 
-def _on(lines: Lines, start: int, test: Callable[[LogLine], bool]) -> int | None:
+def _on(lines: Lines, start: int, test: Test) -> int | None:
     at = max(start, lines.first)
     stop = min(lines.end, at + LIMIT)
     while at < stop:
-        for line in lines.slice(at, min(at + STEP, stop)):
+        for number, line in enumerate(lines.slice(at, min(at + STEP, stop)), at):
             if test(line):
-                return line.number
+                return number
         at += STEP
     return None
 
 
-def _back(lines: Lines, start: int, test: Callable[[LogLine], bool]) -> int | None:
+def _back(lines: Lines, start: int, test: Test) -> int | None:
     at = min(start + 1, lines.end)
     stop = max(lines.first, at - LIMIT)
     while at > stop:
-        for line in reversed(lines.slice(max(at - STEP, stop), at)):
-            if test(line):
-                return line.number
-        at -= STEP
+        begin = max(at - STEP, stop)
+        piece = lines.slice(begin, at)
+        for place in range(len(piece) - 1, -1, -1):
+            if test(piece[place]):
+                return begin + place
+        at = begin
     return None

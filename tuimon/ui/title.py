@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 from tuimon.launch.view import RED, LaunchView
 from tuimon.ui.rows import clean, cut
 from tuimon.ui.words import short_age
@@ -34,6 +36,20 @@ def _cut(text: str) -> str:
     return cut(text, LONGEST)
 
 
+KEEP = "\x1b[22;2t"
+"""Asks the terminal to keep its own title until `give_back`."""
+
+
 def sequence(text: str) -> str:
-    """OSC 2; the text has no control characters left."""
-    return f"\x1b]2;{clean(text)}\x1b\\"
+    """OSC 2, and in tmux and screen the window's name too; the text has no control characters left."""
+    name = f"\x1bk{clean(text)}\x1b\\" if _multiplexed() else ""
+    return f"\x1b]2;{clean(text)}\x1b\\{name}"
+
+
+def give_back() -> str:
+    """The title that was there before; an empty window name lets tmux choose again."""
+    return "\x1b[23;2t" + ("\x1bk\x1b\\" if _multiplexed() else "")
+
+
+def _multiplexed() -> bool:
+    return os.environ.get("TERM", "").startswith(("tmux", "screen"))
