@@ -74,6 +74,15 @@ class Library(Struct, frozen=True):
 
     grammars: dict[str, Grammar]
     faults: tuple[Fault, ...] = ()
+    compiled: dict[str, list[Compiled]] = {}
+    """Patterns by engine, filled as they are asked for: compiling 150 of them takes 60 ms."""
+
+    def patterns(self, grammar: Grammar | None) -> list[Compiled]:
+        """The rules that hold for an engine, compiled, in the order in which they are tried."""
+        name = grammar.engine if grammar else COMMON
+        if name not in self.compiled:
+            self.compiled[name] = ready(self.rules(grammar))
+        return self.compiled[name]
 
     def find(self, name: str | None) -> Grammar | None:
         """The grammar of an engine by its name or one of its aliases, in any case."""

@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 from tuimon.engines import bars, prefix
 from tuimon.engines.bars import Bar
-from tuimon.engines.grammar import Grammar, Library, ready
+from tuimon.engines.grammar import Grammar, Library
 from tuimon.engines.matching import Found, Matcher, Shape
 from tuimon.engines.prefix import NONE, Prefix
 from tuimon.engines.rule import DIGITS, Rule
@@ -32,7 +32,7 @@ class Voice:
 
     def __init__(self, library: Library, grammar: Grammar | None) -> None:
         self.grammar = grammar
-        self.matcher = Matcher(ready(library.rules(grammar)))
+        self.matcher = Matcher(library.patterns(grammar))
         self.phases = library.phases(grammar)
 
 

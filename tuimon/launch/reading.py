@@ -161,7 +161,7 @@ class Reading:
             self.fold.life = (at, text)
 
     def lines(self) -> Window:
-        """A frozen window over the lines, safe on other threads."""
+        """A frozen window over the lines: take it where the log is read, read it on any thread."""
         text = self._splitter.pending
         if not text:
             return self.fold.book.window()
