@@ -27,7 +27,7 @@ def test_a_spinning_collective_names_the_rank_whose_gpu_is_idle() -> None:
     verdict = story.runs(25)
     assert (verdict.state, verdict.kind) == ("spinning", "collective spin")
     assert _suspects(verdict) == ["TP2"]
-    assert "GPU[0-1,3]" in verdict.headline.replace("GPU ", "GPU")
+    assert "GPUs 0-1,3 spin" in verdict.headline
     assert "c" in (verdict.advice or "")
 
 

@@ -8,7 +8,7 @@ from tuimon.launch.waits import NOT_REACHABLE, PORT_TAKEN, USELESS_DRAFT
 
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
-    from tuimon.launch.view import State
+    from tuimon.launch.view import Verdict
 
 BY_KIND = {
     "collective spin": "Press c: the rank that launched fewer collectives is the one to look at; then s for its stack",
@@ -50,39 +50,41 @@ PLACED = frozenset(
 WAITING = frozenset({"starting", "quiet"})
 
 
-def advise(kind: str | None, state: State, run: Run, alarms: tuple[str, ...]) -> str | None:
-    """One sentence for this state; None where there is nothing to do."""
-    words = _words(kind, state, run, alarms)
+def advise(verdict: Verdict, run: Run) -> str | None:
+    """One sentence for this verdict; None where there is nothing to do."""
+    words = _while_waiting(verdict, run) if verdict.state in WAITING else _words(verdict, run)
     return words if words is None or words.endswith(".") else f"{words}."
 
 
-def _words(kind: str | None, state: State, run: Run, alarms: tuple[str, ...]) -> str | None:
-    told = run.told
-    if kind in {"error", None} or state == "crashed":
-        error = told.fatal or told.error
-        if state in {"crashed", "failing"} and error is not None and error.advice:
-            return error.advice
-    if state in WAITING:
-        return _while_waiting(kind, run, alarms)
+def _words(verdict: Verdict, run: Run) -> str | None:
+    told, kind = run.told, verdict.kind
+    error = told.fatal or told.error
+    if error is not None and error.advice and (verdict.state == "crashed" or kind == "error"):
+        return error.advice
     if kind is None:
-        return next((BY_ALARM[alarm] for alarm in alarms if alarm in BY_ALARM), None)
-    if kind in PLACED and any("draft" in missing.milestone.lower() for missing in told.missing):
+        return _for_alarm(verdict)
+    if kind in PLACED and any("draft" in missing.milestone.lower() for missing in verdict.missing):
         return "Press p to check the draft model's checkpoint, whose milestone never came; then s for the stacks"
     base = BY_KIND.get(kind)
     if base is None:
         # The server's own words for a hang: its watchdog, a collective's timeout.
-        fatal = told.fatal.advice if told.fatal is not None else None
-        return fatal or BY_KIND["hang while serving"]
-    phase = (told.phase or "").lower()
+        return (told.fatal.advice if told.fatal is not None else None) or BY_KIND["hang while serving"]
+    phase = (told.phase or "").lower() if told.phase_running else ""
     more = next((text for parts, text in BY_PHASE if any(part in phase for part in parts)), None)
     return f"{base}; {more}" if more and kind in PLACED else base
 
 
-def _while_waiting(kind: str | None, run: Run, alarms: tuple[str, ...]) -> str | None:
+def _while_waiting(verdict: Verdict, run: Run) -> str | None:
     """Nothing is wrong yet; an alarm may still want something."""
-    wanted = next((BY_ALARM[alarm] for alarm in alarms if alarm in BY_ALARM), None)
+    wanted = _for_alarm(verdict)
     if wanted is not None:
         return wanted
-    if kind == "compiling":
+    if verdict.kind == "compiling":
         return "Wait: it compiles; a cache that is kept makes the next launch faster"
+    if verdict.wants_stacks:
+        return "Wait some seconds: the stacks are looked at"
     return "Wait: it works" if run.vitals.last() is not None else None
+
+
+def _for_alarm(verdict: Verdict) -> str | None:
+    return next((BY_ALARM[alarm] for alarm in verdict.alarms if alarm in BY_ALARM), None)

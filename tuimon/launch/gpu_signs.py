@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tuimon.launch.gpus import Card, Gpus
-from tuimon.launch.ranks import in_short
+from tuimon.launch.ranks import gpu_names
 from tuimon.launch.signs import Look, Sign
 
 LINK_FLOOR = 10_000.0
@@ -104,7 +104,7 @@ def _words(cards: list[Card]) -> str:
         return "no GPU is ours yet"
     spins = [card for card in cards if card.spins]
     if spins:
-        names = in_short(f"GPU {card.index}" for card in spins)
+        names = gpu_names(card.index for card in spins)
         return f"{names} 100 % busy without work{_power(spins)}"
     working = [card for card in cards if card.working]
     if working:

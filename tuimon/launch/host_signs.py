@@ -197,10 +197,11 @@ def commonest_wait(processes: Iterable[Process]) -> str | None:
 
 WAITS = (
     ("futex", "futex"), ("poll", "poll"), ("pipe", "pipe"), ("do_wait", "child"), ("nanosleep", "sleep"),
-    ("wait_woken", "socket"), ("sk_wait", "socket"), ("inet_", "socket"), ("folio_wait", "page from storage"),
-    ("wait_for_partner", "FIFO without a writer"), ("do_signal_stop", "stopped"), ("request_wait_answer", "FUSE"),
-    ("nfs", "NFS"), ("rpc_wait", "NFS"), ("uvm_", "NVIDIA driver"), ("os_acquire", "NVIDIA driver"),
-    ("nv_", "NVIDIA driver"), ("lock", "file lock"), ("percpu_rwsem", "frozen file system"),
+    ("wait_woken", "socket"), ("sk_wait", "socket"), ("inet_", "socket"), ("unix_stream", "socket"), ("tcp_", "socket"),
+    ("folio_wait", "page from storage"), ("wait_for_partner", "FIFO without a writer"), ("do_signal_stop", "stopped"),
+    ("request_wait_answer", "FUSE"), ("nfs", "NFS"), ("rpc_wait", "NFS"), ("percpu_rwsem", "frozen file system"),
+    ("uvm_", "NVIDIA driver"), ("os_acquire", "NVIDIA driver"), ("nv_", "NVIDIA driver"), ("lock", "file lock"),
+    ("kernel_clone", "a child that does not start"),
 )  # fmt: skip
 
 

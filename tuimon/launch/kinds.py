@@ -10,7 +10,7 @@ from msgspec import Struct
 from tuimon.launch.events import Process
 from tuimon.launch.gpus import Card
 from tuimon.launch.host_signs import waits_in
-from tuimon.launch.ranks import in_short, ranks_of
+from tuimon.launch.ranks import gpu_names, in_short, ranks_of
 from tuimon.launch.rates import Rates
 
 if TYPE_CHECKING:
@@ -107,7 +107,7 @@ def _waiting(run: Run, ranks: list[Process], poses: Mapping[int, Posture]) -> Ki
 
 
 def _spin(cards: list[Card]) -> Kind:
-    names = in_short(f"GPU {card.index}" for card in cards)
+    names = gpu_names(card.index for card in cards)
     verb = "spins" if len(cards) == 1 else "spin"
     return Kind("spinning", "collective spin", f"{names} {verb} at 100 % without work")
 

@@ -81,6 +81,12 @@ def in_short(names: Iterable[str]) -> str:
     return " ".join(parts + plain)
 
 
+def gpu_names(indices: Iterable[int]) -> str:
+    """`GPU 3`, `GPUs 0-4,6-7`."""
+    numbers = sorted(set(indices))
+    return f"GPU {numbers[0]}" if len(numbers) == 1 else f"GPUs {_spans(numbers)}"
+
+
 def _spans(numbers: list[int]) -> str:
     spans: list[list[int]] = []
     for number in sorted(set(numbers)):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tuimon.launch.gpus import spinning
-from tuimon.launch.ranks import in_short
+from tuimon.launch.ranks import gpu_names
 from tuimon.launch.rates import total
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def _spins(run: Run, now: float) -> Trouble | None:
     pending = run.running(now) or run.unread_since is not None or run.health.bad
     if not (pending or run.idles_calmly):
         return None
-    names = in_short(f"GPU {card.index}" for card in cards)
+    names = gpu_names(card.index for card in cards)
     return Trouble("collective spin", f"ready, but {names} spin at 100 % and no token comes", worked)
 
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tuimon.launch import advice, serving
 from tuimon.launch.deaths import Death, Halt
 from tuimon.launch.kinds import kind_of
 from tuimon.launch.patience import Limits, last_words, limits
 from tuimon.launch.ranks import in_short
+from tuimon.launch.signs import ALIVE_SECONDS
 from tuimon.launch.suspects import suspects_of
 from tuimon.launch.view import Missing, State, Suspect, Verdict
 from tuimon.launch.waits import alarms, countdown
@@ -59,8 +60,7 @@ def judge(launch: Launch, now: float) -> Verdict:
     if run.server is None:
         return Verdict(state="waiting", since=launch.link.since, headline="waiting for a launch")
     reason = _reason(run, now)
-    beside = alarms(run, now)
-    return Verdict(
+    verdict = Verdict(
         state=reason.state,
         since=reason.since,
         headline=reason.headline,
@@ -71,11 +71,11 @@ def judge(launch: Launch, now: float) -> Verdict:
         evidence=run.vitals.evidence(run.attention, now),
         missing=_missing(run, reason.state),
         unseen=run.vitals.unseen(),
-        advice=advice.advise(reason.kind, reason.state, run, beside),
-        alarms=beside,
+        alarms=alarms(run, now),
         countdown=countdown(run, now),
         wants_stacks=reason.wants_stacks,
     )
+    return structs.replace(verdict, advice=advice.advise(verdict, run))
 
 
 def _reason(run: Run, now: float) -> Reason:
@@ -282,7 +282,9 @@ def _before_ready(run: Run, now: float) -> Reason:
     log = run.vitals.log
     freshest = run.vitals.freshest()
     if log.readable and freshest is not None and run.attention.looked(log.last or run.began, now) >= bears.quiet:
-        words = f"the log is silent, alive: {freshest.name}, {freshest.text}"
+        fresh = now - (freshest.last or 0.0) <= ALIVE_SECONDS
+        words = f"alive: {freshest.name}, {freshest.text}" if fresh else f"last alive: {freshest.name}"
+        words = f"the log is silent, {words}"
         if run.told.allowed_wait:
             words = f"waits as it may: {run.told.allowed_wait}"
         return Reason("quiet", log.last or run.began, words, "compiling" if freshest is run.vitals.compilers else None)

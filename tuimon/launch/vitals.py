@@ -16,6 +16,8 @@ from tuimon.launch.signs import Look, Sign
 from tuimon.launch.told import Told
 from tuimon.launch.view import Evidence, SignView
 
+SAME_TIME = 2.5
+"""Seconds."""
 TOKEN_COUNTERS = ("generation_tokens_total", "gen_throughput_tokens_total", "prompt_tokens_total")
 
 
@@ -124,9 +126,18 @@ class Vitals:
         return max(instants) if instants else None
 
     def freshest(self) -> Sign | None:
-        """Which sign was seen last, the log aside: what keeps a quiet launch alive."""
-        seen = [sign for sign in self.all if sign.last is not None and sign is not self.log]
-        return max(seen, key=lambda sign: sign.last or 0.0) if seen else None
+        """Which sign was seen last, the log aside: what keeps a quiet launch alive.
+
+        Of those seen at about the same time the one that says most: compilers rather than the faults that they cause.
+        """
+        telling = (
+            self.compilers, self.gpu_work, self.answers, self.disk, self.network, self.gpu_memory, self.link, self.host,
+            self.stacks,
+        )  # fmt: skip
+        last = self.last(but_log=True)
+        if last is None:
+            return None
+        return next((sign for sign in telling if sign.last is not None and last - sign.last <= SAME_TIME), None)
 
     def unseen(self) -> tuple[str, ...]:
         """Signs that this machine has but that cannot be seen."""
