@@ -42,7 +42,8 @@ def anywhere() -> Iterator[Path]:
 
 
 @pytest.fixture
-def hung(anywhere: Path) -> Iterator[Hung]:
+def hung(anywhere: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hung]:
+    monkeypatch.setenv("HOME", str(anywhere))  # what is cached goes with the folder
     made = Hung(anywhere)
     yield made
     made.end()

@@ -70,9 +70,6 @@ class Answer(msgspec.Struct, frozen=True):
 
 def lacks_binary(answer: Answer) -> bool:
     """Whether sending our own py-spy may help: there is none, or those there do not know this Python."""
-    ours = binary.identity()
-    if ours is not None and any(path.endswith(ours[0]) for path in answer.about.binaries):
-        return False
     return any(head.get("another") is True for head in answer.heads.values())
 
 

@@ -19,7 +19,7 @@ import time
 import zlib
 
 # The host gets both files as one; this line stays here.
-from tuimon.diagnose.on_host.find import find_binaries, read_text, receive
+from tuimon.diagnose.on_host.find import digest, find_binaries, read_text, receive
 
 OUTPUT_LIMIT = 16 << 20  # bytes of one dump; 100 threads of 100 frames are 2 MB
 TRY_ANOTHER = ("version of python", "python version", "unexpected argument", "wasn't expected", "unrecognized")
@@ -224,9 +224,14 @@ class Dumper:
                 self.sudo = False
         return self.sudo
 
+    def has_the_senders(self):
+        """Whether a py-spy found here is the one that would be sent: then sending it changes nothing."""
+        return any(digest(path) == self.options["sha256"] for path in self.binaries)
+
     def tell(self, pid, code, out, error, before):
         """One frame about one process; `another`: a different py-spy might have read it."""
         another = error == "no py-spy" or any(word in error.lower() for word in TRY_ANOTHER)
+        another = another and not self.has_the_senders()
         if error == "no py-spy" and before:
             code, error = before[0], before[1]
         header = {"pid": pid, "exit": code, "error": error, "proc": look(pid), "another": another}
