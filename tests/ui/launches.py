@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from msgspec.structs import replace
@@ -472,7 +472,16 @@ def stacks() -> Stacks:
     )
 
 
-MOMENTS = {
+def many_gpus(count: int) -> LaunchView:
+    """A big node: one GPU in it spins without work, one is a suspect."""
+    all_gpus = [
+        replace(gpu, work=(gpu.index % 8) / 8, suspect=gpu.index == count - 3) for gpu in gpus(0.4, count=count)
+    ]
+    all_gpus[5] = replace(all_gpus[5], work=0.0, word="100 % busy, no work")
+    return replace(stall(), gpus=tuple(all_gpus))
+
+
+MOMENTS: dict[str, Callable[[], LaunchView]] = {
     "stall": stall,
     "quiet": quiet,
     "starting": starting,
@@ -484,4 +493,6 @@ MOMENTS = {
     "unreachable": unreachable,
     "refused": refused,
     "useless-draft": useless_draft,
+    "gpus-16": lambda: many_gpus(16),
+    "gpus-64": lambda: many_gpus(64),
 }

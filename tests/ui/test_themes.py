@@ -106,3 +106,17 @@ async def test_no_color_uses_no_colour_at_all(monkeypatch: pytest.MonkeyPatch) -
         styles = [segment.style for strip in stage.app.screen._compositor.render_strips() for segment in strip]
         assert all(style is None or (style.color is None and style.bgcolor is None) for style in styles)
         assert any(style is not None and style.reverse for style in styles)
+
+
+async def test_a_theme_that_is_edited_is_shown_at_once(tmp_path: Path) -> None:
+    path = write(tmp_path / "config" / "themes", GOOD)
+    async with staged(launches.stall(), settings=Settings(theme="mine")) as stage:
+        path.write_text(GOOD.replace('background = "#102030"', 'background = "#a0b0c0"'))
+        for _ in range(60):  # the change arrives through the file system, in its own time
+            await stage.pilot.pause(0.05)
+            strip = stage.app.screen._compositor.render_strips()[20]
+            style = next(segment.style for segment in strip if segment.style)
+            if style.bgcolor and style.bgcolor.triplet and style.bgcolor.triplet.hex == "#a0b0c0":
+                return
+            path.touch()
+        pytest.fail("the new background was not shown within 3 s")

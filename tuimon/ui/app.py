@@ -104,6 +104,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         for complaint in self._complaints:
             self.say(complaint)
         self.tick()
+        # A folder that cannot be watched is no reason to end; failures stay in the worker.
+        self.run_worker(self._watch_themes(), group="themes", exit_on_error=False)
 
     def _leave(self) -> None:
         self.call_later(self.exit)
@@ -176,6 +178,23 @@ class TuimonApp(Canvas, inherit_bindings=False):
             first = "" if self._title else title.KEEP
             self._title = words
             self._driver.write(first + title.sequence(words))
+
+    async def _watch_themes(self) -> None:
+        """Take changed theme files at once; only where the user has a folder for them (watchfiles costs 50 ms)."""
+        folder = themes.folders()[-1]
+        if not folder.is_dir():
+            return
+        from watchfiles import awatch  # noqa: PLC0415  see above
+
+        async for _changes in awatch(folder, debounce=200):
+            known, complaints = themes.load()
+            for theme in known.values():
+                self.register_theme(theme)
+            for complaint in complaints:
+                self.say(complaint)
+            if self.theme in known and not complaints:
+                self.refresh_css(animate=False)
+                self._retheme(known[self.theme])
 
     def _retheme(self, theme: Theme) -> None:
         self.inks = Inks(theme, no_color=self.no_color)

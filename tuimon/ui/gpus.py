@@ -72,7 +72,7 @@ def rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[
 def _rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[Row]:
     rank_width = max((len(clean(gpu.rank or "")) for gpu in gpus), default=0)
     word = max((cells(clean(gpu.word or "")) for gpu in gpus), default=0)
-    look = Look(min(rank_width, 12), newest, word)
+    look = Look(len(str(max(gpu.index for gpu in gpus))), min(rank_width, 12), newest, word)
     if columns(len(gpus), width, height) == 1:
         return [row(gpu, width, look) for gpu in gpus]
     half = (len(gpus) + 1) // 2
@@ -87,6 +87,8 @@ def _rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list
 class Look(Struct, frozen=True):
     """What all rows have in common, so that their columns stand under each other."""
 
+    index: int
+    """Cells for the GPU's number."""
     rank: int
     """Cells for the rank."""
     newest: int
@@ -99,10 +101,10 @@ def row(gpu: GpuView, width: int, look: Look) -> Row:
     """One GPU in `width` cells; what matters less goes first when it gets narrow."""
     mark: Row = ((" ◀", "suspect"),) if gpu.suspect else (("  ", "text"),)
     ink = "suspect" if gpu.suspect else "text"
-    line: list[tuple[str, str]] = [(f"{gpu.index:>2} " if gpu.index > 9 else f"{gpu.index} ", ink)]
+    line: list[tuple[str, str]] = [(right(str(gpu.index), look.index) + " ", ink)]
     if look.rank:
         line.append((left(clean(gpu.rank or ""), look.rank) + " ", ink))
-    spare = width - 41 - look.rank - look.word  # what is left for the bar, the total and the temperature
+    spare = width - 40 - look.index - look.rank - look.word  # what is left for the bar, the total and the temperature
     if width >= 56:
         line += [*meter(gpu.work, 12 if spare >= 3 or not look.word else 8), (" ", "text")]
     line.append((right(_share(gpu.work), 5), "dim" if not gpu.work else "text"))
