@@ -135,7 +135,7 @@ def test_any_bytes_are_survived(output: bytes) -> None:
 
 NAMES = ["thread_name", "frames", "name", "filename", "line", "os_thread_id", "active", "owns_gil", "module", "inner"]
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(NAMES), inner, max_size=4),
     max_leaves=12,
 )
