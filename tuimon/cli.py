@@ -150,8 +150,8 @@ def demo(scenario: str, pace: str, serve: bool, listing: bool, theme: str | None
     from tuimon.demo import scenarios
 
     if listing:
-        for each in scenarios.ALL.values():
-            click.echo(f"{each.name:16} {each.summary}")
+        for each in scenarios.SCENARIOS.values():
+            click.echo(f"{each.name:16} {each.line}")
         return
     scenarios.find(scenario)
     if serve:
@@ -178,4 +178,4 @@ def main() -> None:
         cli()
     except TuimonError as error:
         click.echo(f"tuimon: {error.sentence()}", err=True)
-        sys.exit(1)
+        sys.exit(error.exit_code)

@@ -18,6 +18,8 @@ from tuimon.errors import TuimonError
 class BadSettings(TuimonError):
     """The settings cannot be used; names the file or variable, the key and what is allowed."""
 
+    exit_code = 2
+
 
 class Patience(Struct, frozen=True, forbid_unknown_fields=True):
     """How long silence is borne, seconds."""

@@ -9,6 +9,9 @@ from __future__ import annotations
 class TuimonError(Exception):
     """Something went wrong that the user can understand; never shown as a traceback."""
 
+    exit_code = 1
+    """What the process ends with where this reaches the user: 1, or 2 for wrong usage and unreadable input."""
+
     def __init__(self, message: str, advice: str = "") -> None:
         super().__init__(message)
         self.advice = advice

@@ -14,12 +14,16 @@ class DemoError(TuimonError):
 class UnknownScenario(DemoError):
     """No scenario has this name; the advice lists those that exist."""
 
+    exit_code = 2
+
     def __init__(self, name: str, known: Iterable[str]) -> None:
         super().__init__(f"There is no demo scenario “{name}”", f"Scenarios: {', '.join(known)}")
 
 
 class UnknownPace(DemoError):
     """The pace is neither `brisk`, `real` nor a positive number."""
+
+    exit_code = 2
 
     def __init__(self, pace: str) -> None:
         super().__init__(f"There is no demo pace “{pace}”", "Paces: brisk, real, or a factor such as 0.5")

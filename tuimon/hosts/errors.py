@@ -32,6 +32,8 @@ class TransferFailed(HostError):
 class BadAddress(HostError):
     """What the user wrote is no host."""
 
+    exit_code = 2
+
 
 class BadSshConfig(HostError):
     """The user's ssh configuration, or a key that it names, cannot be used; the user must act."""
