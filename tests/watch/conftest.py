@@ -14,6 +14,12 @@ from tests.watch.scripted import Watched
 from tuimon.config import Settings
 
 
+@pytest.fixture(autouse=True)
+def _own_folders(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TUIMON_STATE_DIR", str(tmp_path / "state"))
+    monkeypatch.setenv("TUIMON_CONFIG_DIR", str(tmp_path / "config"))
+
+
 @pytest.fixture
 def watched() -> Iterator[Watched]:
     watched = Watched(Settings())

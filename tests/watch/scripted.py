@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
 from typing import Any, TypeVar
 
@@ -187,6 +188,13 @@ class Watched:
     def do(self, work: Coroutine[Any, Any, None]) -> None:
         assert self.watch._loop
         asyncio.run_coroutine_threadsafe(work, self.watch._loop).result(10)
+
+    def until(self, true: Callable[[], bool]) -> None:
+        """Let the real time pass that a thread of the executor takes."""
+        deadline = time.monotonic() + 10
+        while not true():
+            assert time.monotonic() < deadline
+            self.passes(0)
 
     def says(self, *events: AnyEvent) -> None:
         """The probe says something."""

@@ -129,11 +129,12 @@ def test_a_key_pressed_often_asks_once(watched: Watched, monkeypatch: pytest.Mon
     watched.says(SERVER, SAMPLE)
     for _ in range(10):
         watched.watch.ask("stacks")
-    watched.passes(1)
-    assert 1 <= len(asked) <= 2
+    watched.until(lambda: bool(watched.seen(Stacks)) and watched.watch.busy is None)
+    taken = len(asked)
+    assert 1 <= taken <= 2
     watched.watch.ask("stacks")
-    watched.passes(1)
-    assert 2 <= len(asked) <= 3
+    watched.until(lambda: len(asked) == taken + 1)
+    assert watched.seen(Stacks)[0].saved
 
 
 def test_the_probe_gets_the_settings_and_the_key_and_what_the_host_says_of_itself(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import threading
 import time
 
@@ -281,6 +282,28 @@ async def test_a_wait_is_bounded_by_our_clock_and_leaves_nothing_running() -> No
     assert await within(Clock(), 5.0, answer()) == 42
     await asyncio.sleep(0)
     assert len(asyncio.all_tasks()) == 1
+
+
+@pytest.mark.parametrize("turns", range(5))
+async def test_work_that_fails_just_as_its_wait_is_cancelled_leaves_no_stray_error(turns: int) -> None:
+    stray: list[object] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: stray.append(context))
+    broken = asyncio.Event()
+
+    async def read() -> None:
+        await broken.wait()
+        raise HostUnreachable("the link broke")
+
+    waiting = asyncio.create_task(within(Clock(), 5.0, read()))
+    await asyncio.sleep(0.01)
+    broken.set()
+    for _ in range(turns):
+        await asyncio.sleep(0)
+    waiting.cancel()
+    await asyncio.wait({waiting})
+    del waiting
+    gc.collect()
+    assert stray == []
 
 
 def test_a_command_is_shown_as_a_shell_would_take_it_with_programs_cut() -> None:

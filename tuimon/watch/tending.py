@@ -53,6 +53,7 @@ async def within(clock: Clock, seconds: float, work: Coroutine[Any, Any, Result]
         raise TimeoutError
     finally:
         alarm.cancel()
+        # Also where it is done: a failure that came in the moment of our own end is then nobody's, and not logged.
         task.cancel()
 
 
