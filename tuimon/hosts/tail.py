@@ -49,8 +49,8 @@ async def _wake(path: Path, changed: asyncio.Event) -> None:
                 path.parent,
                 watch_filter=lambda _, name: Path(name).name == path.name,
                 recursive=False,
-                step=20,
-                debounce=100,
+                step=50,
+                debounce=250,  # four looks a second in a flood: as many as the screen draws
             ):
                 changed.set()
         except (OSError, RuntimeError):  # no such folder yet, or no inotify watch left: the poll does it
