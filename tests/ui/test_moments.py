@@ -72,6 +72,15 @@ async def test_without_a_link_nothing_is_judged_and_the_next_try_is_named() -> N
         assert "SILENT STALL" not in stage.text()
 
 
+@pytest.mark.parametrize("moment", ["stall", "serving"])
+async def test_an_error_of_our_own_is_said_in_place_of_an_old_verdict(moment: str) -> None:
+    view = replace(launches.MOMENTS[moment](), broken="ImportError: bug")
+    async with staged(view, (80, 24)) as stage:
+        text = stage.text()
+    assert "✖ NOTHING IS JUDGED: tuimon's own error: ImportError: bug" in text
+    assert "SILENT STALL" not in text
+
+
 async def test_what_cannot_be_seen_is_said_not_shown_as_zero() -> None:
     async with staged(launches.nothing()) as stage:
         assert stage.has("CONNECTING to gpu-17", "cannot be seen: no reading yet", "link ◌", "data ○")

@@ -56,6 +56,14 @@ def test_without_a_link_there_is_no_other_state() -> None:
     assert "timed out" in words(lost)
 
 
+def test_an_error_of_our_own_is_no_verdict_and_is_said_at_once() -> None:
+    broken = replace(view("ready"), broken="ImportError: bug")
+    assert settled(broken, BEGAN)
+    assert final_state(broken) == "unreachable"
+    assert report(broken, BEGAN)["error"] == "tuimon's own error: ImportError: bug"
+    assert "ImportError: bug" in words(broken)
+
+
 def test_exit_codes_follow_the_state() -> None:
     fine: list[State] = ["waiting", "starting", "quiet", "ready", "serving", "finished"]
     assert {exit_codes.of_state(state) for state in fine} == {0}

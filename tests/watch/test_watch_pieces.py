@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import sys
 import threading
 import time
 
@@ -122,13 +123,13 @@ def test_a_believer_that_fails_even_at_the_finding_does_not_end_anything() -> No
     Board(believer, Cranked()).post(Sample(mono=1.0))
 
 
-def test_when_no_view_can_be_made_the_old_one_goes_on_counting() -> None:
+def test_when_no_view_can_be_made_the_old_one_goes_on_counting_and_says_that_it_is_old() -> None:
     believer, clock = Believer(), Cranked()
     board = Board(believer, clock)
     believer.fails = True
     clock.time += 2
     board.tick()
-    assert board.view.now == 1002.0
+    assert (board.view.now, board.view.broken) == (1002.0, "ZeroDivisionError: no view")
     assert believer.findings() == ["tuimon's own error while judging: ZeroDivisionError: no view"]
 
 
@@ -163,7 +164,16 @@ def test_a_launch_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("tuimon.launch.state.Launch", fail)
     later = Later("gpu-17", Patience())
     Board(later, Cranked()).post(Linked(host="gpu-17"))
-    assert later.snapshot(1000.0).error == "rule step.bar has no fixed text. Correct torchrun.toml"
+    assert later.snapshot(1000.0).broken == "rule step.bar has no fixed text. Correct torchrun.toml"
+
+
+def test_a_launch_whose_module_cannot_even_be_imported_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "tuimon.launch.state", None)
+    later = Later("gpu-17", Patience())
+    for _ in range(2):
+        with pytest.raises(ImportError):
+            later.make()
+    assert "tuimon.launch.state" in str(later.snapshot(1000.0).broken)
 
 
 def test_waiting_for_a_view_ends_when_it_comes_and_gives_the_latest_when_time_is_up() -> None:

@@ -33,11 +33,13 @@ def run(spec: str, settings: Settings, seconds: float, *, as_json: bool) -> int:
         print(json.dumps(report(view, began)))  # noqa: T201 - the one document on stdout
     else:
         sys.stdout.write(words(view) + "\n")
-    return exit_codes.of_state(final_state(view))
+    return exit_codes.PROBLEM if view.broken else exit_codes.of_state(final_state(view))
 
 
 def settled(view: LaunchView, began: float) -> bool:
     """Whether watching longer cannot change the answer: red, refused, or a sign of life since we look."""
+    if view.broken is not None:
+        return True
     if view.link.state != "up":
         return view.link.state == "refused"
     if view.data_age is None:
@@ -51,8 +53,8 @@ def settled(view: LaunchView, began: float) -> bool:
 
 
 def final_state(view: LaunchView) -> State:
-    """The verdict's state; without a link there is none."""
-    return view.verdict.state if view.link.state == "up" else "unreachable"
+    """The verdict's state; without a link, or where tuimon itself fails, there is none."""
+    return view.verdict.state if view.link.state == "up" and view.broken is None else "unreachable"
 
 
 def report(view: LaunchView, began: float) -> dict[str, Any]:
@@ -102,12 +104,16 @@ def _verdict(view: LaunchView) -> dict[str, Any]:
 
 
 def _error(view: LaunchView) -> str | None:
+    if view.broken is not None:
+        return f"tuimon's own error: {view.broken}"
     return view.error if view.link.state == "up" else view.link.reason or view.error
 
 
 def words(view: LaunchView) -> str:
     """The verdict for a reader: a headline, the reasons, what to do next."""
     verdict = view.verdict
+    if view.broken is not None:
+        return f"{view.host}: nothing can be judged: {_error(view)}"
     lines = [f"{view.host}: {final_state(view)}: {verdict.headline}"]
     if view.link.state != "up" and view.link.reason:
         lines = [f"{view.host}: unreachable: {view.link.reason}"]

@@ -42,25 +42,29 @@ def run(spec: str, settings: Settings, *, as_json: bool) -> int:
 
 def found(view: LaunchView) -> bool:
     """Whether there is a server with processes, or never will be."""
-    return view.link.state == "refused" or (view.server is not None and bool(view.processes))
+    return bool(view.broken) or view.link.state == "refused" or (view.server is not None and bool(view.processes))
 
 
 def looked(view: LaunchView) -> bool:
     """Whether the look we asked for has come, or cannot come."""
-    return view.link.state in {"lost", "refused"} or (view.stacks is not None and view.stacks.asked)
+    if view.broken or view.link.state in {"lost", "refused"}:
+        return True
+    return view.stacks is not None and view.stacks.asked
 
 
 def exit_code(view: LaunchView) -> int:
     """What INTERFACES says."""
     if view.stacks is not None and view.stacks.ranks:
         return exit_codes.FINE
-    return exit_codes.PROBLEM if view.link.state == "up" else exit_codes.UNREACHABLE
+    return exit_codes.PROBLEM if view.link.state == "up" or view.broken else exit_codes.UNREACHABLE
 
 
 def problem(view: LaunchView) -> str | None:
     """Why there is nothing to show, in words; None where there is."""
     if view.stacks is not None:
         return None if view.stacks.ranks else "no stack could be read"
+    if view.broken:
+        return f"tuimon's own error: {view.broken}"
     if view.link.state != "up":
         return view.link.reason or "the host cannot be reached"
     return view.error or "no server was found there" if view.server is None else "the look did not come back in time"

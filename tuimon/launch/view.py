@@ -330,3 +330,5 @@ class LaunchView(Struct, frozen=True):
     """First error of the log in one line, with its advice."""
     earlier: tuple[EarlierLaunch, ...] = ()
     """Launches before this one, oldest first."""
+    broken: str | None = None
+    """tuimon's own failure in words: nothing is judged now, and everything else here is old."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.pane import Painted
 from tuimon.ui.rows import Row, cells, clean, cut, fit, flow, spread, width_of
@@ -31,6 +33,7 @@ class Banner(Painted):
             view.link,
             view.serving,
             view.error,
+            view.broken,
             view.episodes,
             int(view.now - view.verdict.since),
             int(view.now),
@@ -45,7 +48,7 @@ class Banner(Painted):
 
 def wanted(view: LaunchView, width: int, height: int) -> int:
     """How many lines the banner should have on a screen of this size."""
-    if view.verdict.state not in RED:
+    if view.broken or view.verdict.state not in RED:
         extra = bool(view.verdict.alarms) or view.link.state == "refused"
         return 2 if extra and height >= 12 else 1
     if height < 10:
@@ -57,9 +60,9 @@ def wanted(view: LaunchView, width: int, height: int) -> int:
 
 def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...] = ()) -> list[Row]:
     """The banner in exactly the room there is."""
-    if view.verdict.state in RED:
+    if view.verdict.state in RED and not view.broken:
         return _red(view, width, height, keys)
-    line, rest = _line(view, width)
+    line, rest = _broken(view.broken, width) if view.broken else _line(view, width)
     result = [fit(line, width, rest)]
     if height > 1:
         result.append(fit(_second(view), width, "amberdim"))
@@ -133,7 +136,9 @@ def _reasons(view: LaunchView, width: int) -> list[Row]:
         lines.append(f"looks like: {clean(verdict.kind)}")
     if verdict.unseen:
         lines.append(f"cannot be seen here: {', '.join(map(clean, verdict.unseen))}")
-    return [fit(((line, "reddim"),), width, "reddim") for line in dict.fromkeys(lines)]
+    # A long reason goes on in a second line: a cut suspect is no suspect.
+    pieces = [piece for line in dict.fromkeys(lines) for piece in wrap(line, width, subsequent_indent="  ")[:2]]
+    return [fit(((piece, "reddim"),), width, "reddim") for piece in pieces]
 
 
 def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], *, most: int) -> list[Row]:
@@ -185,6 +190,10 @@ def _line(view: LaunchView, width: int) -> tuple[Row, str]:
     if verdict.state in {"ready", "serving"}:
         return _said(f" ✔ READY{_took(view)} ·", [*_ready(view), *_recovered(view)], width, "green")
     return _said(*_plain(view), width, "calm")
+
+
+def _broken(why: str, width: int) -> tuple[Row, str]:
+    return _said(" ✖ NOTHING IS JUDGED:", [f"tuimon's own error: {clean(why)}"], width, "amber")
 
 
 def _said(start: str, pieces: list[str], width: int, ink: str) -> tuple[Row, str]:
@@ -264,5 +273,8 @@ def _second(view: LaunchView) -> Row:
     verdict = view.verdict
     if verdict.alarms:
         words = " · ".join(ALARMS.get(alarm, clean(alarm)) for alarm in verdict.alarms)
+        length = view.serving.accept_length if view.serving else None
+        if "useless_draft" in verdict.alarms and length is not None:
+            words = f"accept length {length:.1f}: {words}"
         return ((" ▲ ", "amber"), (words, "amberdim"))
     return ((f"   {clean(verdict.advice or view.link.detail or '')}", "amberdim"),)

@@ -16,8 +16,8 @@ def words(view: LaunchView) -> str:
     verdict = view.verdict
     host = clean(view.host)
     ticks = short_age(view.now - verdict.since)
-    if verdict.state in RED:
-        return _cut(f"✖ {verdict.state.upper()} {ticks} · {host}")
+    if view.broken or verdict.state in RED:
+        return _cut(f"✖ {'own error' if view.broken else f'{verdict.state.upper()} {ticks}'} · {host}")
     if verdict.state in {"ready", "serving"}:
         return _cut(f"✔ {verdict.state} · {host}")
     if verdict.state == "quiet":

@@ -8,6 +8,7 @@ from typing import Protocol
 
 import msgspec
 
+from tuimon.errors import TuimonError
 from tuimon.launch.events import AnyEvent, Finding, Sample, ServerFound, ServerGone
 from tuimon.launch.view import LaunchView
 from tuimon.watch.clock import Clock
@@ -26,6 +27,12 @@ class Believing(Protocol):
 
     def snapshot(self, now: float) -> LaunchView:
         """What is believed now."""
+
+
+def broken(view: LaunchView, error: Exception, now: float) -> LaunchView:
+    """An old view that says why there is no newer one: shown unchanged it would look like a verdict."""
+    words = error.sentence() if isinstance(error, TuimonError) else f"{type(error).__name__}: {error}"
+    return msgspec.structs.replace(view, now=now, broken=words[:300])
 
 
 class Board:
@@ -92,7 +99,7 @@ class Board:
             with self._lock:
                 view = self._launch.snapshot(now)
         except Exception as error:  # noqa: BLE001  as in post; ages go on counting
-            view = msgspec.structs.replace(self._view, now=now)
+            view = broken(self._view, error, now)
             self.trouble("judging", error)
         with self._news:
             self._view = view

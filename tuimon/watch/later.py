@@ -5,13 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Sequence
 
-import msgspec
-
 from tuimon.config import Patience
-from tuimon.errors import TuimonError
 from tuimon.launch.events import AnyEvent
 from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, LogLine, Verdict
-from tuimon.watch.board import Believing
+from tuimon.watch.board import Believing, broken
 
 
 class Later:
@@ -22,18 +19,20 @@ class Later:
         self._patience = patience
         self._launch: Believing | None = None
         self._making = threading.Lock()
-        self._failure: str | None = None
+        self._failure: Exception | None = None
 
     def make(self) -> Believing:
-        """Make it, once; safe on any thread. Raises what making it raises, each time."""
+        """Make it, once; safe on any thread. Raises what making it raised, each time."""
         with self._making:
+            if self._failure is not None:
+                raise self._failure.with_traceback(None)  # or it grows by each of these
             if self._launch is None:
-                from tuimon.launch.state import Launch  # noqa: PLC0415  0.08 s, see above
-
                 try:
+                    from tuimon.launch.state import Launch  # noqa: PLC0415  0.08 s, see above
+
                     self._launch = Launch(self._host, self._patience)
                 except Exception as error:
-                    self._failure = error.sentence() if isinstance(error, TuimonError) else repr(error)
+                    self._failure = error
                     raise
             return self._launch
 
@@ -46,7 +45,7 @@ class Later:
         if self._launch is not None:
             return self._launch.snapshot(now)
         view = nothing_yet(self._host, now)
-        return msgspec.structs.replace(view, error=self._failure)
+        return view if self._failure is None else broken(view, self._failure, now)
 
 
 def nothing_yet(host: str, now: float) -> LaunchView:
