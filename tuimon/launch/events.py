@@ -367,6 +367,23 @@ class Finding(Event, frozen=True, kw_only=True, tag=True):
     rank: str | None = None
 
 
+class Report(Event, frozen=True, kw_only=True, tag=True):
+    """What an action found, in words for a reader; secrets are already replaced."""
+
+    of: str
+    """The action: diagnose, collectives, checkpoint, aim, abort, flight_recorder, native, debug_server."""
+    text: str
+    """Markdown."""
+    saved: tuple[str, ...] = ()
+    """Paths on this machine, the report itself first."""
+    seconds: float | None = None
+    """How long the looks took."""
+    unread: tuple[str, ...] = ()
+    """What could not be read, and why."""
+    asked: bool = False
+    """True where the user pressed the key, False where a verdict asked."""
+
+
 class CommandRun(Event, frozen=True, kw_only=True, tag=True):
     """A command that was sent to the host."""
 
@@ -389,5 +406,5 @@ class Gap(Event, frozen=True, kw_only=True, tag=True):
 
 AnyEvent = (
     Linked | Unlinked | ServerFound | ServerGone | LogText | LogReset | LogUnreadable | Sample | Health | Metrics
-    | Stacks | Collectives | UsualTimes | Finding | CommandRun | Gap
+    | Stacks | Collectives | UsualTimes | Finding | Report | CommandRun | Gap
 )  # fmt: skip

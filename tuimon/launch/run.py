@@ -17,6 +17,7 @@ from tuimon.launch.events import (
     LogUnreadable,
     Metrics,
     Process,
+    Report,
     Sample,
     ServerFound,
     ServerGone,
@@ -60,6 +61,8 @@ class Run:
         self.processes_seen = False
         self.stacks: Stacks | None = None
         self.collectives: Collectives | None = None
+        self.reports: dict[str, Report] = {}
+        """The latest of each action."""
         self.usual: UsualTimes | None = None
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
         self.episodes: list[Episode] = []

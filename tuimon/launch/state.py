@@ -19,6 +19,7 @@ from tuimon.launch.events import (
     LogText,
     LogUnreadable,
     Metrics,
+    Report,
     Sample,
     ServerFound,
     ServerGone,
@@ -28,6 +29,7 @@ from tuimon.launch.events import (
 )  # fmt: skip
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.run import Run
+from tuimon.launch.usual import with_usual
 from tuimon.launch.verdict import judge
 from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, ProcessView, Verdict
 from tuimon.launch.waits import alarm_words
@@ -90,6 +92,8 @@ class Launch:
                 self._usual = run.usual = event
             case Finding():
                 run.findings.append(event)
+            case Report():
+                run.reports[event.of] = event
             case CommandRun():
                 self._commands.append(_command_words(event))
             case Gap():
@@ -150,7 +154,7 @@ class Launch:
             verdict=verdict,
             server=run.view(),
             data_age=max(0.0, now - run.sample.at) if run.sample is not None else None,
-            phases=told.phases,
+            phases=with_usual(told.phases, run.usual, now),
             growth=run.growth.view(now, run.vitals.log.last, looking=run.attention.fresh(now)),
             gpus=self.gpus.rows(run.processes, suspects, now),
             gpu_note=self.gpus.note,
@@ -167,6 +171,8 @@ class Launch:
             usual_launches=run.usual.launches if run.usual else 0,
             error=_error_words(run),
             earlier=tuple(self.earlier),
+            collectives=run.collectives,
+            reports=tuple(run.reports.values()),
         )
 
     def settle(self, now: float) -> Verdict:

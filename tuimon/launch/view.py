@@ -11,7 +11,7 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
-from tuimon.launch.events import Stacks
+from tuimon.launch.events import Collectives, Report, Stacks
 
 State = Literal[
     "waiting", "starting", "quiet", "stalled", "spinning", "frozen", "crashed",
@@ -330,5 +330,13 @@ class LaunchView(Struct, frozen=True):
     """First error of the log in one line, with its advice."""
     earlier: tuple[EarlierLaunch, ...] = ()
     """Launches before this one, oldest first."""
+    collectives: Collectives | None = None
+    """What NCCL or a flight recorder said last."""
+    reports: tuple[Report, ...] = ()
+    """The latest of each action."""
     broken: str | None = None
     """tuimon's own failure in words: nothing is judged now, and everything else here is old."""
+
+    def report(self, of: str) -> Report | None:
+        """The latest report of an action."""
+        return next((report for report in self.reports if report.of == of), None)

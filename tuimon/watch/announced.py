@@ -28,6 +28,11 @@ class Announced:
         return self._host.name
 
     @property
+    def python(self) -> str:
+        """The interpreter that the host's programs are run with."""
+        return getattr(self._host, "python", "python3")
+
+    @property
     def detail(self) -> str:
         """The host's."""
         return self._host.detail

@@ -6,7 +6,10 @@ from typing import Literal, Protocol
 
 from tuimon.launch.view import LaunchView
 
-Action = Literal["stacks", "diagnose", "collectives", "checkpoint", "abort"]
+Action = Literal[
+    "stacks", "diagnose", "collectives", "checkpoint", "flight_recorder", "native", "debug_server", "aim", "abort"
+]
+"""`aim` reads what SIGABRT would do to which rank; `abort` is only done after it."""
 
 
 class Watching(Protocol):
