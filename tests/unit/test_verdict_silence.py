@@ -7,7 +7,7 @@ import pytest
 from tests.judging import START, Rank, Story, hung
 from tuimon.config import Patience
 from tuimon.launch.events import UsualTimes
-from tuimon.launch.view import RED, PhaseView
+from tuimon.launch.view import RED, Missing, PhaseView
 
 STACK = [("acquire", 10), ("wait", 20), ("barrier", 30), ("load_model", 40)]
 
@@ -227,6 +227,12 @@ class TestWords:
         )
         assert story.launch.verdict.missing == ()
         assert [missing.milestone for missing in story.runs(25).missing] == ["draft model load"]
+
+    def test_and_the_reason_why_it_was_expected_is_named(self) -> None:
+        story = hung()
+        because = "expected (speculative_algorithm=EAGLE3), not seen"
+        story.tells(next_expected=Missing("draft model load", because))
+        assert [missing.because for missing in story.runs(25).missing] == [because]
 
     def test_a_wait_that_the_server_allows_is_said(self) -> None:
         story = Story(1)

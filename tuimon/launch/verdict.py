@@ -328,7 +328,9 @@ def _missing(run: Run, state: State) -> tuple[Missing, ...]:
     if state not in {"stalled", "spinning", "frozen"} or run.ready_at is not None:
         return missing
     named = {entry.milestone for entry in missing}
-    coming = next((phase.name for phase in run.told.phases if phase.state == "expected"), None)
-    if coming is None or coming in named:
-        return missing
-    return (*missing, Missing(coming, "comes next, not seen"))
+    coming = run.told.next_expected or next(
+        # While a phase still runs the next one is not late.
+        (Missing(phase.name, "comes next, not seen") for phase in run.told.phases if phase.state == "expected"),
+        None,
+    )
+    return missing if coming is None or coming.milestone in named else (*missing, coming)
