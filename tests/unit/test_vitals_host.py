@@ -82,6 +82,16 @@ def test_a_counter_that_goes_backwards_tells_nothing() -> None:
     assert not _was_seen(story.launch.run.vitals.disk)
 
 
+def test_a_counter_that_goes_backwards_hides_nobody_elses_work() -> None:
+    story = Story(2, gpus=False)
+    story.everybody("sleeps")
+    story.runs(3)
+    story.ranks[0].more = {"minor": -100_000}
+    story.ranks[1].more = {"minor": 500}
+    story.runs(1)
+    assert _was_seen(story.launch.run.vitals.host)
+
+
 def test_a_reused_pid_is_another_process_and_its_counters_are_no_progress() -> None:
     story = Story(1, gpus=False)
     story.everybody("sleeps")

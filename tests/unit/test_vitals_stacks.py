@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.judging import Story
+from tuimon.launch.events import Frame, RankStack, Stacks, ThreadStack
 
 WAIT = [("acquire", 10), ("wait", 20), ("barrier", 30), ("load_model", 40), ("main", 50)]
 
@@ -48,6 +49,23 @@ def test_looks_far_apart_are_not_compared() -> None:
     story.runs(70)
     story.looks([*WAIT[:3], ("load_model", 99), *WAIT[4:]])
     assert story.launch.run.vitals.stacks.last is None
+
+
+def test_the_front_process_moves_by_our_own_questions_and_does_not_count() -> None:
+    story = Story(1)
+    for line in range(4):
+        story.runs(2)
+        ranks = (
+            _stack(101, "TP0", WAIT),
+            _stack(100, None, [("recv", 1), ("select", 2), ("answer", line), ("main", 4)]),
+        )
+        story.apply(Stacks(at=story.now, ranks=ranks))
+    assert story.launch.run.vitals.stacks.last is None
+
+
+def _stack(pid: int, rank: str | None, frames: list[tuple[str, int]]) -> RankStack:
+    thread = ThreadStack(name="MainThread", frames=tuple(Frame(name=name, line=line) for name, line in frames))
+    return RankStack(pid=pid, rank=rank, threads=(thread,))
 
 
 def test_a_look_that_could_not_be_taken_says_why() -> None:

@@ -6,8 +6,8 @@ from tuimon.launch.gpus import Card, Gpus
 from tuimon.launch.ranks import gpu_names
 from tuimon.launch.signs import Look, Sign
 
-LINK_FLOOR = 10_000.0
-"""KB/s. Measured floors 0.4-2.4 MB/s with or without a context; the lightest work (graph capture) moves 28 MB/s."""
+LINK_FLOOR = 14_000.0
+"""KB/s. Measured floors 0.4-2.4 MB/s, in a hang up to 6.7; the lightest work (graph capture) moves 28 MB/s."""
 LINK_OVER_FLOOR = 4.0
 
 

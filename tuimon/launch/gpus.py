@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import deque
+from math import isnan
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tuimon.launch.attention import Attention
 from tuimon.launch.events import Gpu, Process, Sample
@@ -68,6 +69,8 @@ class Card:
 
     def see(self, gpu: Gpu, tree: frozenset[int], at: float) -> None:
         """Take a reading."""
+        if gpu.dram_active is not None and isnan(gpu.dram_active):
+            gpu = structs.replace(gpu, dram_active=None)  # GPM's first sample has nothing to compare with
         self.now = gpu
         self.pids = tuple(sorted(pid for pid in gpu.procs or {} if pid in tree))
         self._learn(gpu, at)

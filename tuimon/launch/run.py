@@ -77,7 +77,6 @@ class Run:
         self.unread_since: float | None = None
         """Since when some process of ours has had unread bytes in its sockets."""
         self._gauge: tuple[float, float] | None = None
-        self._backlog: float | None = None
         self._held: list[LogText] = []
         self._first_stat: tuple[int, float] | None = None
         self.reading.begin(server, self.began)
@@ -136,7 +135,6 @@ class Run:
         stat = self._first_stat
         old = stat is not None and event.offset + len(event.text) <= stat[0]
         if old and stat is not None:
-            self._backlog = event.at
             self.reading.feed(event.text, event.at, min(event.at, stat[1]))
         else:
             self.reading.feed(event.text, event.at)
@@ -187,7 +185,6 @@ class Run:
             self._read_held()
         self.told = self.reading.told(now)
         self.vitals.tell(self.told)
-        self._correct_backlog()
         self._note_pending(now)
         self.idles_calmly = self.idles_calmly or (self.ready_at is not None and serving.idles_calmly(self, now))
         return self.told
@@ -205,13 +202,6 @@ class Run:
             self._said_pending = None
         elif self._said_pending is None:
             self._said_pending = said.at
-
-    def _correct_backlog(self) -> None:
-        """Text that was there before we came is no life of this moment: the file's own time says how old it is."""
-        if self._first_stat is None or self._backlog is None or self.told.last_life is None:
-            return
-        if self.told.last_life <= self._backlog:
-            self.vitals.log.last = min(self.told.last_life, self._first_stat[1])
 
     # What is asked
 
