@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tuimon.config import Settings
+    from tuimon.headless.wait import OnStall, Until
 
 Command = TypeVar("Command", bound="Callable[..., object]")
 
@@ -61,6 +62,9 @@ def _watching_flags(command: Command) -> Command:
 
 
 _json = click.option("--json", "as_json", is_flag=True, help="One JSON document on stdout.")
+_on_change = click.option(
+    "--on-change", metavar="CMD", help="Run CMD when the verdict changes: evidence as JSON on its stdin, no shell."
+)
 
 
 @click.group(
@@ -76,6 +80,7 @@ def cli() -> None:
 @cli.command()
 @click.argument("host")
 @click.option("--theme", help="Name of a theme.")
+@_on_change
 @_watching_flags
 def watch(host: str, **flags: object) -> None:
     """Watch HOST on a live screen (the same as `tuimon HOST`)."""
@@ -97,6 +102,50 @@ def check(host: str, seconds: float, as_json: bool, **flags: object) -> None:
     from tuimon.headless import check as headless
 
     sys.exit(headless.run(host, load(flags), seconds, as_json=as_json))
+
+
+@cli.command()
+@click.argument("host")
+@click.option("--until", type=click.Choice(["ready", "serving", "exit"]), default="ready", show_default=True)
+@click.option("--timeout", type=Duration(), default=1800.0, show_default="30m", help="Wait for at most this long.")
+@click.option(
+    "--on-stall",
+    type=click.Choice(["exit", "report"]),
+    default="exit",
+    show_default=True,
+    help="At a stall: exit with 3, or report and wait on. Stacks are saved either way.",
+)
+@_json
+@_on_change
+@_watching_flags
+def wait(host: str, until: Until, timeout: float, on_stall: OnStall, as_json: bool, **flags: object) -> None:
+    """Block until the launch is ready, serves or ends. Exit: 0, 3 stalled, 4 crashed, 5 timed out, 6 unreachable."""
+    from tuimon.config import load
+    from tuimon.headless import wait as headless
+
+    wish = headless.Wish(until, timeout, on_stall)
+    sys.exit(headless.run(host, load(flags), wish, as_json=as_json))
+
+
+@cli.command()
+@click.argument("host", required=False)
+@click.option("--last", "most", type=click.IntRange(1, 5000), default=50, show_default=True, help="How many launches.")
+@_json
+def history(host: str | None, most: int, as_json: bool) -> None:
+    """The launches that were watched before, and how long they took."""
+    from tuimon.headless import history as headless
+
+    sys.exit(headless.run(host, most, as_json=as_json))
+
+
+@cli.command()
+@click.argument("hosts", nargs=-1, metavar="[HOST]…")
+def mcp(hosts: tuple[str, ...]) -> None:
+    """Answer an assistant over stdio (Model Context Protocol), read-only. With HOST…: about these hosts only."""
+    from tuimon.config import load
+    from tuimon.headless import mcp_server
+
+    sys.exit(mcp_server.run(hosts, load({})))
 
 
 @cli.command()
@@ -162,12 +211,14 @@ def demo(scenario: str, pace: str, serve: bool, listing: bool, theme: str | None
 
 
 def _show(host: str, settings: Settings) -> None:
+    from tuimon.headless.attended import Attended
     from tuimon.ui.app import TuimonApp
-    from tuimon.watch.live import LiveWatch
 
-    watching = LiveWatch(host, settings)
+    watching = Attended(host, settings)
     try:
-        TuimonApp(watching, settings).run()
+        app = TuimonApp(watching, settings)
+        watching.terminal = app.send
+        app.run()
     finally:
         watching.stop()
 

@@ -6,7 +6,7 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 import platformdirs
@@ -50,6 +50,20 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """Seconds between samples."""
     auto_diagnose: bool = True
     """Look at the stacks by itself when a launch has gone quiet."""
+    bell: bool = True
+    """Ring the terminal's bell when a launch is in trouble, ready or done."""
+    notify: Literal["auto", "osc9", "osc777", "off"] = "auto"
+    """Notify through the terminal; auto chooses the sequence that it knows."""
+    on_change: str | None = None
+    """Command to run when the verdict changes, with the evidence as JSON on its stdin; not given to a shell."""
+    history: bool = True
+    """Remember launches, to say what takes longer than usual."""
+    record: bool = True
+    """Record what is watched, for `tuimon replay`."""
+    record_gb: float = 2.0
+    """All recordings together; the oldest go first."""
+    record_days: float = 30.0
+    """Recordings older than this go."""
     patience: Patience = Patience()
     keys: dict[str, str] = {}
     """Action id → keys, separated by commas."""

@@ -131,10 +131,9 @@ class TuimonApp(Canvas, inherit_bindings=False):
         latest = self.watching.view
         if self.frozen_at is None and latest is not self.view:
             self.view, self._view_at = latest, now
-        still = now - self._view_at
-        if self.frozen_at is None and still > STILL and self._seen:
-            self.say(f"tuimon's own collector has said nothing for {age(still)}")
         said = self._said[0] if now < self._said[1] else ""
+        if self.frozen_at is None and now - self._view_at > STILL and self._drawn is not None:
+            said = said or f"tuimon's own collector has said nothing for {age(now - self._view_at)}"
         paused = "" if self.frozen_at is None else f"PAUSED {age(now - self.frozen_at)} · {self.key('pause')} goes on"
         seen = (self.screen, said, paused, self.watching.busy)
         unfinished = isinstance(self.screen, BoardScreen) and self.screen.unfinished
@@ -240,6 +239,11 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._said = (words, self._clock() + SAID)
         if self._seen:
             self.call_later(self.tick)
+
+    def send(self, sequence: str) -> None:
+        """Send a bell or a notification to the terminal; from any thread."""
+        if self._driver is not None:
+            self._driver.write(sequence)
 
     def freeze(self) -> None:
         """Hold the screen, or let it go on."""

@@ -1,0 +1,9 @@
+"""What can be wrong with alerts."""
+
+from __future__ import annotations
+
+from tuimon.errors import TuimonError
+
+
+class BadCommand(TuimonError):
+    """The command for --on-change cannot be run as it was written."""

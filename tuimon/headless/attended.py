@@ -1,0 +1,54 @@
+"""A watching with alerts and history beside it, for the screen: they begin after the first frame, like the watching."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tuimon.watch.live import LiveWatch
+
+if TYPE_CHECKING:
+    from tuimon.config import Settings
+    from tuimon.headless.beside import Beside
+
+
+class Attended(LiveWatch):
+    """LiveWatch; `terminal` takes bells and notifications once there is a screen to send them through."""
+
+    def __init__(self, spec: str, settings: Settings) -> None:
+        """Raises HostError, BadCommand."""
+        super().__init__(spec, settings)
+        self.terminal: Callable[[str], None] | None = None
+        self._spec = spec
+        self._wanted = settings
+        self._beside: Beside | None = None
+        self._beginning = threading.Thread(target=self._begin, name="tuimon-beside", daemon=True)
+        if settings.on_change:
+            from tuimon.alerts.command import split  # noqa: PLC0415  only where there is a command
+
+            split(settings.on_change)
+
+    def start(self) -> None:
+        """Begin; returns before anything is connected."""
+        super().start()
+        self._beginning.start()
+
+    def stop(self) -> None:
+        """End what is beside it, then the watching."""
+        if self._beginning.ident is not None:
+            self._beginning.join(1.0)
+        beside, self._beside = self._beside, None
+        if beside is not None:
+            beside.stop()
+        super().stop()
+
+    def _begin(self) -> None:
+        from tuimon.headless.beside import Beside  # noqa: PLC0415  sqlite3 costs 10 ms that a first frame need not wait
+
+        self._beside = Beside(self, self._spec, self._wanted, self._send)
+        self._beside.start()
+
+    def _send(self, sequence: str) -> None:
+        if self.terminal is not None:
+            self.terminal(sequence)
