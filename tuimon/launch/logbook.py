@@ -21,7 +21,8 @@ MOST_KEY_LINES = 5_000
 SHOWN = 4_000
 """Characters of a line that are shown."""
 _KEPT = 16 * 1024  # bytes of a line that are stored: an argument dump has 7–19 KB
-_CHUNK = 512
+CHUNK = 512
+"""Lines of a full chunk, which never changes again."""
 _CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _KEY = 1024  # bytes of a line that are kept for the lens
 _COST = 120  # bytes that an entry costs beside its text
@@ -104,7 +105,7 @@ class Window:
         head = len(self._chunks[0])
         if index < head:
             return self._chunks[0][index]
-        chunk, inside = divmod(index - head, _CHUNK)
+        chunk, inside = divmod(index - head, CHUNK)
         return self._chunks[chunk + 1][inside]
 
 
@@ -140,7 +141,7 @@ class Logbook:
             self._open_bytes += len(entry[0]) - len(opened[-1][0])
             opened[-1] = entry
             return self._end - 1
-        if len(opened) >= _CHUNK:
+        if len(opened) >= CHUNK:
             self._close()
             opened = self._open
         opened.append(entry)
@@ -154,7 +155,7 @@ class Logbook:
     def plain(self, text: bytes, at: float) -> None:
         """`add` for a line that means nothing: the common case, without what it does not need."""
         opened = self._open
-        if len(opened) >= _CHUNK:
+        if len(opened) >= CHUNK:
             self._close()
             opened = self._open
         opened.append((text if len(text) <= _KEPT else text[:_KEPT], at, PLAIN))
