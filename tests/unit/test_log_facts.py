@@ -45,7 +45,7 @@ def test_vllms_two_lines_are_read() -> None:
     assert (facts.model, facts.ranks, facts.shape) == ("tiny", 2, "tp 2")
     facts = from_log(
         "Initializing a V1 LLM engine (v0.32.0) with config: model='org/m', speculative_config=SpeculativeConfig("
-        "method='eagle3', model='org/d', num_spec_tokens=3), tokenizer='org/m', tensor_parallel_size=4, dtype=torch.half"
+        "method='eagle3', model='org/d', num_spec_tokens=3), tokenizer='org/m', tensor_parallel_size=4, dtype=half"
     )
     assert facts is not None
     assert (facts.ranks, facts.shape, facts.draft) == (4, "tp 4 · eagle3", True)

@@ -15,6 +15,24 @@ from tests.unit import sglang_lines as sg
 from tuimon.headless.timeline import run
 
 STATES = {"done", "running", "missing", "failed"}
+SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "schema" / "timeline.json").read_text())
+TYPES = {"string": str, "integer": int, "number": (int, float), "null": type(None), "object": dict, "array": list}
+
+
+def check(value: Any, schema: dict[str, Any], where: str = "") -> None:
+    """The few words of JSON schema that ours use; no field may come that it does not name."""
+    kinds = schema.get("type", [])
+    kinds = [kinds] if isinstance(kinds, str) else kinds
+    assert not kinds or any(isinstance(value, TYPES[kind]) for kind in kinds), (where, value)
+    assert value in schema.get("enum", [value]), (where, value)
+    assert value == schema.get("const", value), (where, value)
+    if isinstance(value, dict):
+        assert set(schema["required"]) <= set(value) <= set(schema["properties"]), where
+        for name, inner in value.items():
+            check(inner, schema["properties"][name], f"{where}.{name}")
+    if isinstance(value, list):
+        for inner in value:
+            check(inner, schema["items"], f"{where}[]")
 
 
 @pytest.fixture(autouse=True)
@@ -27,6 +45,7 @@ def document(capsys: pytest.CaptureFixture[str], *files: str, gap: float = 10.0,
     out = capsys.readouterr().out
     assert out.count("\n") == 1, "exactly one document"
     loaded: dict[str, Any] = json.loads(out)
+    check(loaded, SCHEMA)
     return loaded
 
 
