@@ -190,8 +190,10 @@ async def fake() -> AsyncIterator[FakeServer]:
 class Sshd:
     """A real sshd on a high port, with throw-away keys, in a home of its own."""
 
-    def __init__(self, folder: Path, program: str) -> None:
+    def __init__(self, folder: Path, program: str, *more: str) -> None:
+        """`more`: further lines of its configuration."""
         self.folder = folder
+        self._program = program
         self.home = folder / "home"
         self.user = getpass.getuser()
         (self.home / ".ssh").mkdir(parents=True)
@@ -209,10 +211,17 @@ class Sshd:
             "StrictModes no",
             "UsePAM no",
             "PasswordAuthentication no",
+            *more,
         )
         (folder / "sshd_config").write_text("\n".join(settings) + "\n")
+        self.start()
+
+    def start(self) -> None:
+        """Start it, or start it again on the same port."""
         self._process = subprocess.Popen(
-            [program, "-D", "-e", "-f", str(folder / "sshd_config")], stdin=subprocess.DEVNULL, stderr=subprocess.PIPE
+            [self._program, "-D", "-e", "-f", str(self.folder / "sshd_config")],
+            stdin=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
         )
 
     @property
@@ -259,16 +268,22 @@ def _free_port() -> int:
         return int(probe.getsockname()[1])
 
 
-@pytest.fixture
-def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+def start_sshd(folder: Path, *more: str) -> Sshd:
+    """An sshd that listens; skips where there is none."""
     program = shutil.which("sshd", path="/usr/sbin:/usr/bin:/usr/local/sbin")
     if program is None or shutil.which("ssh-keygen") is None:
         pytest.skip("no sshd on this machine")
     if os.geteuid() == 0:
         Path("/run/sshd").mkdir(exist_ok=True)  # its privilege separation wants this folder
-    server = Sshd(tmp_path, program)
+    server = Sshd(folder, program, *more)
+    server.wait_until_up()
+    return server
+
+
+@pytest.fixture
+def sshd(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Sshd]:
+    server = start_sshd(tmp_path)
     monkeypatch.setenv("HOME", str(server.home))
     monkeypatch.delenv("SSH_AUTH_SOCK", raising=False)
-    server.wait_until_up()
     yield server
     server.close()
