@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tuimon.launch.view import LaunchView
 from tuimon.ui.errors import BadKeys
 
-Group = Literal["Ask the host", "Log", "Panes", "Screen"]
+Group = Literal["Ask the host", "Log", "Panes", "Screen", "Replay"]
 Why = Callable[[LaunchView], str | None]
 """The reason why an action cannot be done now; None = it can."""
 
@@ -100,13 +100,33 @@ _SCREEN: tuple[Action, ...] = (
     Action("help", ("question_mark", "f1"), "help", "This list", "Screen", 2),
     Action("quit", ("q", "ctrl+q", "ctrl+c"), "quit", "Quit tuimon; the server is left alone", "Screen", 3),
 )
+REPLAY: tuple[Action, ...] = (
+    Action("replay_back", ("left",), "10 s back", "Ten seconds back", "Replay"),
+    Action("replay_ahead", ("right",), "10 s on", "Ten seconds on", "Replay"),
+    Action("replay_minute_back", ("shift+left",), "1 min back", "One minute back", "Replay"),
+    Action("replay_minute_ahead", ("shift+right",), "1 min on", "One minute on", "Replay"),
+    Action("replay_step_back", ("comma",), "step back", "Pause, one second back", "Replay"),
+    Action("replay_step", ("full_stop",), "step", "Pause, one second on", "Replay"),
+    Action("replay_verdict_back", ("left_square_bracket",), "verdict before", "Change of verdict before", "Replay"),
+    Action("replay_verdict", ("right_square_bracket",), "next verdict", "Next change of the verdict", "Replay"),
+    Action("replay_milestone_back", ("left_curly_bracket",), "milestone before", "Milestone before", "Replay"),
+    Action("replay_milestone", ("right_curly_bracket",), "to milestone", "Next milestone", "Replay"),
+    Action("replay_slower", ("less_than_sign",), "slower", "Slower, down to 1×", "Replay"),
+    Action("replay_faster", ("greater_than_sign",), "faster", "Faster, up to 100×", "Replay"),
+    Action("replay_start", ("0",), "to the start", "To the start of the recording", "Replay"),
+    Action("replay_end", ("dollar_sign",), "to the end", "To the end of the recording", "Replay"),
+)
+"""Only while a recording is shown."""
 ACTIONS: tuple[Action, ...] = (*_ASK, *_LOG, *_MOVE, *_SCREEN)
-BY_ID: Mapping[str, Action] = {action.id: action for action in ACTIONS}
+BY_ID: Mapping[str, Action] = {action.id: action for action in (*ACTIONS, *REPLAY)}
 
 SHOWN = {
     "slash": "/", "question_mark": "?", "at": "@", "colon": ":", "ampersand": "&", "escape": "Esc", "space": "space",
     "pagedown": "PgDn", "pageup": "PgUp", "home": "Home", "end": "End", "down": "↓", "up": "↑",
     "tab": "Tab", "shift+tab": "⇧Tab",
+    "left": "←", "right": "→", "shift+left": "⇧←", "shift+right": "⇧→", "comma": ",", "full_stop": ".",
+    "left_square_bracket": "[", "right_square_bracket": "]", "left_curly_bracket": "{", "right_curly_bracket": "}",
+    "less_than_sign": "<", "greater_than_sign": ">", "dollar_sign": "$",
 }  # fmt: skip
 _NAMES = {"/": "slash", "?": "question_mark", "@": "at", ":": "colon", "&": "ampersand", "esc": "escape"}
 

@@ -90,7 +90,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._restore = endings.watch_signals(self._leave, self.watching.stop)
         self.theme_changed_signal.subscribe(self, self._retheme)
         try:
-            self.actions = with_keys(ACTIONS, self.settings.keys)
+            self.actions = with_keys(self.actions, self.settings.keys)
         except BadKeys as error:
             self._complaints.append(error.sentence())
         else:
