@@ -7,3 +7,5 @@ from tuimon.errors import TuimonError
 
 class UnreadableRecording(TuimonError):
     """This is no recording; the sentence says of what kind it should be."""
+
+    exit_code = 2

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
@@ -202,3 +203,13 @@ class ReplayApp(TuimonApp):
         if self._replaying.where.playing:
             self._replaying.toggle()
         self._replaying.move(seconds)
+
+
+def keys_from_terminal() -> None:
+    """Standard input was the recording; now it is the terminal, which keys come from."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDONLY)
+    except OSError:
+        return  # no terminal: the screen cannot be shown either, and says so
+    os.dup2(terminal, 0)
+    os.close(terminal)
