@@ -62,7 +62,7 @@ def test_a_line_is_shown_without_its_prefix_controls_and_secrets() -> None:
     book.add(b"[2026-03-04 10:15:36.412 DP1 TP3 EP3] api_key='hush-hush-1' \x07\x1b]8;;evil\xe2\x80\xae\xff", 5.0)
     line = book.window()[0]
     assert line.clock == "10:15:36.412"
-    assert line.rank == "DP1 TP3"
+    assert line.rank == "DP1 TP3 EP3"
     assert line.time == pytest.approx(1772619336.412)
     assert line.text.startswith("api_key='***' ")
     assert "hush" not in (line.raw or "")

@@ -15,8 +15,8 @@ NESTED = (
 JSON = b'{"asctime": "2026-03-04 10:15:41,175", "processName": "EngineCore", "process": 4188, "message": "msg"}'
 SAMPLES = [
     (b"[2026-03-04 10:15:26 TP1] msg", "10:15:26", "TP1", None, None),
-    (b"[2026-03-04 10:15:26.412 DP0 PP1 TP3 EP3] msg", "10:15:26.412", "DP0 PP1 TP3", None, None),
-    (b"[2026-03-04 10:15:26 TP3 EP3] msg", "10:15:26", "TP3", None, None),
+    (b"[2026-03-04 10:15:26.412 DP0 PP1 TP3 EP3] msg", "10:15:26.412", "DP0 PP1 TP3 EP3", None, None),
+    (b"[2026-03-04 10:15:26 TP3 EP3] msg", "10:15:26", "TP3 EP3", None, None),
     (b"INFO 02-25 18:26:42 llm_engine.py:234] msg", "18:26:42", None, None, None),
     (
         b"(VllmWorkerProcess pid=27169) INFO 02-25 18:26:50 model_runner.py:1110] msg",
@@ -43,7 +43,7 @@ SAMPLES = [
     (
         b"(Worker_DP0_TP3_EP3 pid=5018) INFO 11-30 03:10:41 [gpu_model_runner.py:3848] msg",
         "03:10:41",
-        "DP0 TP3",
+        "DP0 TP3 EP3",
         5018,
         "Worker_DP0_TP3_EP3",
     ),

@@ -16,10 +16,13 @@ from tuimon.headless.timeline import run
 
 STATES = {"done", "running", "missing", "failed"}
 SCHEMA = json.loads((Path(__file__).resolve().parents[2] / "docs" / "schema" / "timeline.json").read_text())
-TYPES = {"string": str, "integer": int, "number": (int, float), "null": type(None), "object": dict, "array": list}
+TYPES: dict[str, tuple[type, ...]] = {
+    "string": (str,), "integer": (int,), "number": (int, float), "null": (type(None),), "object": (dict,),
+    "array": (list,),
+}  # fmt: skip
 
 
-def check(value: Any, schema: dict[str, Any], where: str = "") -> None:
+def check(value: object, schema: dict[str, Any], where: str = "") -> None:
     """The few words of JSON schema that ours use; no field may come that it does not name."""
     kinds = schema.get("type", [])
     kinds = [kinds] if isinstance(kinds, str) else kinds

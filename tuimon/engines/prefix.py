@@ -178,24 +178,20 @@ def _structured(line: bytes) -> tuple[bytes, Prefix] | None:
 
 @lru_cache(maxsize=512)
 def tagged(tags: bytes) -> str | None:
-    """SGLang's tags as a rank: DP, PP and TP in this order; EP and ATTN_CP follow from them and are left out."""
-    words = dict(re.findall(rb"([A-Z_]+)(\d+)", tags))
-    parts = [f"{name}{words[name.encode()].decode()}" for name in ("DP", "PP", "TP") if name.encode() in words]
-    return " ".join(parts) or None
+    """SGLang's tags as a rank, as written: its process title is made of the same words, and the probe reads that."""
+    return tags.decode("ascii", "replace").strip() or None
 
 
 @lru_cache(maxsize=512)
 def who(name: bytes) -> tuple[str | None, str | None]:
-    """vLLM's process name as (rank, process): `Worker_DP0_TP3_EP3` → `DP0 TP3`, `EngineCore_DP1` → `EngineCore_DP1`."""
+    """vLLM's process name as (rank, process): `Worker_DP0_TP3_EP3` → `DP0 TP3 EP3`."""
     text = name.decode("ascii", "replace")
-    words = dict(re.findall(r"(DP|PP|TP)(\d+)", text))
     if text.startswith(("EngineCore", "DPEngineCore", "APIServer", "ApiServer", "Serve", "Proxy")):
         return None, text
     numbered = re.search(r"rank=(\d+)", text)
     if numbered:
         return f"TP{numbered[1]}", text
-    rank = " ".join(f"{part}{words[part]}" for part in ("DP", "PP", "TP") if part in words)
-    return rank or None, text
+    return " ".join(re.findall(r"[A-Z]*(?:DP|PP|TP|EP|CP)\d+", text)) or None, text
 
 
 def _time(found: dict[str, bytes]) -> tuple[float | None, str | None, bool]:
