@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tuimon.config import Settings
+    from tuimon.headless.export import Form
     from tuimon.headless.wait import OnStall, Until
 
 Command = TypeVar("Command", bound="Callable[..., object]")
@@ -80,6 +81,7 @@ def cli() -> None:
 @cli.command()
 @click.argument("host")
 @click.option("--theme", help="Name of a theme.")
+@click.option("--record/--no-record", default=None, help="Keep a recording for `tuimon replay` (the default).")
 @_on_change
 @_watching_flags
 def watch(host: str, **flags: object) -> None:
@@ -188,6 +190,41 @@ def checkpoint(where: str, target: str | None, engine: str | None, engine_versio
 
 
 @cli.command()
+@click.argument("where", metavar="FILE|DIR|-")
+@click.option("--speed", type=click.FloatRange(0.1, 100), default=1.0, show_default=True, help="How fast it plays.")
+@click.option("--theme", help="Name of a theme.")
+def replay(where: str, speed: float, theme: str | None) -> None:
+    """Show a recording on the same screen, judged with today's rules; `-` reads standard input."""
+    from tuimon.config import load
+    from tuimon.recording.source import open_source
+    from tuimon.ui.replay import ReplayApp, keys_from_terminal
+    from tuimon.watch.replay import ReplayWatch
+
+    settings = load({"theme": theme})
+    source = open_source(where)
+    if where == "-":
+        keys_from_terminal()
+    watching = ReplayWatch(source, settings, speed=speed)
+    try:
+        ReplayApp(watching, settings).run()
+    finally:
+        watching.stop()
+
+
+@cli.command()
+@click.argument("where", metavar="FILE|DIR|-")
+@click.option("--json", "form", flag_value="json", help="Its events, one JSON document a line.")
+@click.option("--csv", "form", flag_value="csv", help="Its samples as a table.")
+@click.option("--report", "form", flag_value="report", default="report", help="A report in Markdown; the default.")
+def export(where: str, form: Form) -> None:
+    """Write a recording to stdout in a form for others; what is wrong with it goes to stderr."""
+    from tuimon.config import load
+    from tuimon.headless import export as headless
+
+    sys.exit(headless.run(where, form, load({})))
+
+
+@cli.command()
 @click.argument("scenario", default="silent-stall")
 @click.option("--pace", type=click.Choice(["brisk", "real"]), default="brisk", help="real = true durations.")
 @click.option("--serve", is_flag=True, help="Run the demo's host alone and print how to reach it.")
@@ -213,14 +250,18 @@ def demo(scenario: str, pace: str, serve: bool, listing: bool, theme: str | None
 def _show(host: str, settings: Settings) -> None:
     from tuimon.headless.attended import Attended
     from tuimon.ui.app import TuimonApp
+    from tuimon.watch.recorded import record
 
     watching = Attended(host, settings)
+    recorder = record(watching, host, settings)
     try:
         app = TuimonApp(watching, settings)
         watching.terminal = app.send
         app.run()
     finally:
         watching.stop()
+        if recorder is not None:
+            recorder.stop()
 
 
 def main() -> None:
