@@ -53,7 +53,8 @@ class RunningProbe:
     def _read(self) -> None:
         assert self.program.stdout is not None
         for line in self.program.stdout:
-            self._new.put(msgspec.json.decode(line, type=AnyEvent))
+            if line.strip():
+                self._new.put(msgspec.json.decode(line, type=AnyEvent))
         self._new.put(None)
 
     def until(

@@ -141,3 +141,28 @@ def test_writes_no_file(probe: Callable[..., Any], tmp_path: Path) -> None:
     running_probe.until(Sample)
     running_probe.end()
     assert list(tmp_path.iterdir()) == []
+
+
+def test_ends_by_itself_when_it_is_told_nothing_any_more(probe: Callable[..., Any]) -> None:
+    running_probe = probe(nvml=STANDIN, patience=1.0)
+    running_probe.until(Sample, lambda sample: bool(sample.gpus))
+    child = children(running_probe.pid)
+    for _beat in range(4):
+        time.sleep(0.5)
+        running_probe.write(b"\n")
+    assert running_probe.program.poll() is None
+    assert running_probe.program.wait(5) == 75
+    assert gone(child)
+
+
+def test_a_tail_ends_by_itself_too_also_while_nobody_takes_its_text(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    log.write_bytes(b"x" * 1_000_000)
+    program = subprocess.Popen(send.tail_command(sys.executable), stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    assert program.stdin is not None
+    assert program.stdout is not None
+    program.stdin.write(send.tail_payload(str(log), 0, patience=1.0))
+    program.stdin.flush()
+    assert program.wait(5) == 75
+    program.stdin.close()
+    program.stdout.close()

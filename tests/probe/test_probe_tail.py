@@ -34,6 +34,8 @@ class RunningTail:
         try:
             assert self.program.stdout is not None
             line = self.program.stdout.readline()
+            while line == b"\n":
+                line = self.program.stdout.readline()
             assert line, "the tail ended or said nothing"
             header = json.loads(line)
             return header, self.program.stdout.read(header["length"])

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from tests.probe.hung import NOBODY, AsUser, Hung, as_user, standin, start_ticks, state_of, until
-from tuimon.diagnose import binary, stacks
+from tuimon.diagnose import binary, sent, stacks
 from tuimon.diagnose.groups import group, moved
 from tuimon.diagnose.targets import Target
 from tuimon.hosts.local import LocalHost
@@ -214,7 +214,7 @@ def test_nothing_is_left_on_the_host_when_the_link_ends(
     rank = hung.start("all_reduce", BARE_PYTHON)
     slow = standin(home, "py-spy", f"echo $$ > {home}/pid.part; mv {home}/pid.part {home}/pid; exec sleep 600")
     monkeypatch.setenv("PATH", f"{slow.parent}:/usr/bin:/bin")
-    command = [sys.executable, "-I", "-u", "-c", stacks.BOOTSTRAP]
+    command = [sys.executable, "-I", "-u", "-c", sent.BOOTSTRAP]
     dumper = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     assert dumper.stdin is not None
     assert dumper.stdout is not None

@@ -78,6 +78,8 @@ class FakeServer:
         self.slowly = False
         self.noise = b""
         """What the login shell prints before a command's own output."""
+        self.shell: tuple[str, ...] = ("/bin/sh",)
+        """The user's login shell."""
 
     async def listen(self) -> None:
         self.acceptor = await asyncssh.listen(
@@ -120,7 +122,7 @@ class FakeServer:
 
     async def run(self, process: asyncssh.SSHServerProcess[bytes]) -> None:
         child = await asyncio.create_subprocess_exec(
-            "/bin/sh", "-c", process.command or "", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
+            *self.shell, "-c", process.command or "", stdin=-1, stdout=-1, stderr=-1, start_new_session=True
         )
         assert child.stdin
         assert child.stdout

@@ -153,7 +153,9 @@ def test_the_probe_gets_the_settings_and_the_key_and_what_the_host_says_of_itsel
     watched.host.probe_within = 99  # type: ignore[attr-defined]  # as above
     watched.start()
     watched.watch.stop()
-    expected = ProbeOptions(interval=2.0, pid=7, port=30000, log="/l", engine="vllm", api_key="secret", within=99)
+    expected = ProbeOptions(
+        interval=2.0, pid=7, port=30000, log="/l", engine="vllm", api_key="secret", within=99, patience=25.0
+    )
     assert sent == [(expected, b"stand-in")]
 
 

@@ -26,13 +26,42 @@ from tuimon.watch.live import LiveWatch
 
 def test_garbage_from_the_probe_is_said_once_and_harms_nothing(watched: Watched) -> None:
     watched.start()
+    watched.says(SAMPLE)
     for _ in range(5):
         watched.says_bytes(b"motd \x1b[2J\xff\n{}\n")
     watched.says(SAMPLE)
     assert len(watched.findings()) == 1
     assert "make no sense" in watched.findings()[0]
     assert "\x1b" not in watched.findings()[0]
+    assert len(watched.seen(Sample)) == 2
+
+
+def test_what_a_login_shell_prints_at_its_start_is_no_news(watched: Watched) -> None:
+    watched.start()
+    watched.says_bytes(b"Welcome to GPU-17!\nLast login: \x1b[1mMon\n\n")
+    watched.says(SAMPLE)
+    assert watched.findings() == []
     assert len(watched.seen(Sample)) == 1
+
+
+def test_the_probe_is_told_that_we_are_still_there(watched: Watched) -> None:
+    watched.start()
+    watched.says(SAMPLE)
+    channel = watched.host.channels[0]
+    before = len(channel.heard)
+    watched.passes(10.5)
+    assert channel.heard[before:] == b"\n\n"
+
+
+def test_a_probe_that_ended_because_tuimon_stood_still_is_only_started_again(watched: Watched) -> None:
+    watched.start()
+    watched.says(SAMPLE)
+    watched.host.channels[0].status = 75
+    watched.says_bytes(b"")
+    watched.passes(1)
+    assert len(watched.host.channels) == 2
+    assert watched.findings() == []
+    assert [gap.of for gap in watched.seen(Gap)] == ["samples"]
 
 
 def test_a_silent_probe_is_started_anew_after_fifteen_seconds_and_its_successor_is_waited_for(watched: Watched) -> None:

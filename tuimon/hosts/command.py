@@ -1,7 +1,10 @@
 """Short commands: they die with the link, and their output is bounded.
 
 Over a root login sshd ignores signals, and a command that never writes outlives its connection (close, abort, a killed
-client). So each command runs beside a `cat` on its stdin: when that ends first, the command is killed.
+client). So each command runs beside a `cat` on its stdin: when that ends first, the command is killed. A link that fell
+silent never ends it, so there is a `timeout` too, where the host has one.
+
+Login shells print what their start files say before our command runs; a mark tells where its own output begins.
 """
 
 from __future__ import annotations
@@ -12,14 +15,24 @@ from typing import Protocol
 
 PIECE = 65536
 """Bytes asked for at a time."""
+NOISE = 4096
+"""Bytes kept of what stands before the mark."""
 
+MARK = b"--tuimon--\n"
+_BEGIN = "echo --tuimon--; echo --tuimon-- >&2; t=$1; shift; "
+# 124, 137, 143: the time is up (GNU, BusyBox); anything else: there is no usable `timeout` here.
+_WATCH = 'timeout "$t" cat <&3; case $? in 0|124|137|143) ;; *) cat <&3 ;; esac'
 # The command cannot read our stdin here: the watching `cat` does. KILL after TERM, because a command may ignore TERM.
 _GUARD = (
-    'exec 3<&0; "$@" </dev/null 3<&- & c=$!; (cat <&3; kill $c; sleep 1; kill -9 $c) >/dev/null 2>&1 & w=$!; '
+    f'{_BEGIN}exec 3<&0; "$@" </dev/null 3<&- & c=$!; '
+    f"({_WATCH}; kill $c; sleep 1; kill -9 $c) >/dev/null 2>&1 & w=$!; "
     "exec 3<&-; wait $c; r=$?; kill $w 2>/dev/null; exit $r"
 )
 # With input the command ends with its input; `head` gives it exactly what is meant for it.
-_FED = 'n=$1; shift; head -c "$n" | "$@"'
+_FED = (
+    f"{_BEGIN}n=$1; shift; if command -v timeout >/dev/null 2>&1; "
+    'then timeout "$t" head -c "$n"; else head -c "$n"; fi | "$@"'
+)
 # Temporary name, size check, rename: a broken link leaves neither a torn file nor a leftover.
 _PUT = (
     't="$1.$$"; trap "exit 1" HUP INT TERM; trap "rm -f \\"\\$t\\"" EXIT; umask 077; mkdir -p "$(dirname "$1")" && '
@@ -34,11 +47,15 @@ class Reader(Protocol):
         """Up to `n` bytes; b"" at the end."""
 
 
-def guarded(argv: Sequence[str], fed: int = 0) -> list[str]:
-    """The argument list that runs `argv` so that it ends with our stdin; `fed` bytes of that are its own input."""
+def guarded(argv: Sequence[str], timeout: float, fed: int = 0) -> list[str]:
+    """The argument list that runs `argv` so that it ends with our stdin; `fed` bytes of that are its own input.
+
+    timeout: seconds after which we do not wait for it any more; it is given 5 s longer than that.
+    """
+    patience = str(int(timeout) + 5)
     if fed:
-        return ["sh", "-c", _FED, "tuimon", str(fed), *argv]
-    return ["sh", "-c", _GUARD, "tuimon", *argv]
+        return ["sh", "-c", _FED, "tuimon", patience, str(fed), *argv]
+    return ["sh", "-c", _GUARD, "tuimon", patience, *argv]
 
 
 def putting(path: str, size: int, mode: int) -> list[str]:
@@ -47,21 +64,44 @@ def putting(path: str, size: int, mode: int) -> list[str]:
 
 
 async def collect(stdout: Reader, stderr: Reader, limit: int, stop: Callable[[], None]) -> tuple[bytes, bytes, bool]:
-    """Both streams up to `limit` bytes each, and whether they were cut; `stop` is called when one is full."""
-    (out, cut_out), (err, cut_err) = await asyncio.gather(_keep(stdout, limit, stop), _keep(stderr, limit, stop))
-    return out, err, cut_out or cut_err
+    """What a guarded command wrote, up to `limit` bytes each, and whether it was cut; `stop` is called when one is full.
+
+    Where the command was never reached, stderr is what the login shell said instead.
+    """
+    out, err = _Kept(limit, stop), _Kept(limit, stop)
+    await asyncio.gather(out.read(stdout), err.read(stderr))
+    if not out.marked:
+        return b"", bytes(out.kept + err.kept), out.cut or err.cut
+    return bytes(out.kept), bytes(err.kept), out.cut or err.cut
 
 
-async def _keep(reader: Reader, limit: int, stop: Callable[[], None]) -> tuple[bytes, bool]:
-    kept = bytearray()
-    cut = False
-    while piece := await reader.read(PIECE):
-        room = limit - len(kept)
-        kept += piece[:room]
-        if len(piece) > room and not cut:
-            cut = True
-            stop()  # the guard ends the command; what it still says is read and dropped
-    return bytes(kept), cut
+class _Kept:
+    """One stream's bytes from the mark on."""
+
+    def __init__(self, limit: int, stop: Callable[[], None]) -> None:
+        self.kept = bytearray()
+        self.cut = False
+        self.marked = False
+        self._limit = limit
+        self._stop = stop
+
+    async def read(self, reader: Reader) -> None:
+        """Read to the end, also what is not kept: a full window would block the command."""
+        while piece := await reader.read(PIECE):
+            self._take(piece)
+
+    def _take(self, piece: bytes) -> None:
+        if not self.marked:
+            self.kept += piece
+            at = self.kept.find(MARK)
+            self.marked = at >= 0
+            piece = bytes(self.kept[at + len(MARK) :]) if self.marked else b""
+            del self.kept[: None if self.marked else -NOISE]
+        room = self._limit - len(self.kept)
+        self.kept += piece[: max(0, room)]
+        if len(piece) > room and self.marked and not self.cut:
+            self.cut = True
+            self._stop()  # the guard ends the command; what it still says is read and dropped
 
 
 class Tail:

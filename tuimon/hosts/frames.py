@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Iterator
 from typing import Literal, Protocol
 
 import msgspec
 from msgspec import Struct
 
+from tuimon.hosts.beating import PATIENCE, beat
 from tuimon.hosts.errors import HostError
 from tuimon.hosts.host import Channel, LogPiece
 from tuimon.hosts.quoting import last_line
 from tuimon.probe import send
+from tuimon.probe.program.speech import FORSAKEN
 
 _LONGEST_HEADER = 16384  # a header carries a reason, never a line of the log
 
@@ -71,14 +74,20 @@ class _Starter(Protocol):
 
 async def follow(host: _Starter, path: str, offset: int, inode: int | None) -> AsyncIterator[LogPiece]:
     """Run the tail on `host`; ends only by an error: HostUnreachable, or HostError when the tail itself ended."""
-    channel = await host.start(send.tail_command(host.python))
-    try:
-        channel.write(send.tail_payload(path, offset, inode))
-        frames = Frames()
-        while piece := await channel.read():
-            for one in frames.feed(piece):
-                yield one
-        exit_status = await channel.wait()
-        raise HostError(f"The tail of {path} ended (exit {exit_status}): {last_line(channel.errors())}")
-    finally:
-        channel.end_input()
+    status: int | None = FORSAKEN
+    # It ends by itself where we stood still for too long (a laptop asleep, Ctrl-Z): then it goes on where it was.
+    while status == FORSAKEN:
+        channel = await host.start(send.tail_command(host.python))
+        beating = asyncio.create_task(beat(channel))
+        try:
+            channel.write(send.tail_payload(path, offset, inode, PATIENCE))
+            frames = Frames()
+            while piece := await channel.read():
+                for one in frames.feed(piece):
+                    offset, inode = one.offset + len(one.text), one.inode
+                    yield one
+            status = await channel.wait()
+        finally:
+            beating.cancel()
+            channel.end_input()
+    raise HostError(f"The tail of {path} ended (exit {status}): {last_line(channel.errors())}")

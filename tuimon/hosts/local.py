@@ -47,7 +47,7 @@ class LocalHost:
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20
     ) -> Completed:
         """Run a short command; one that is not found exits with 127, as over SSH. Raises CommandTimedOut."""
-        process, feed, stdout, stderr = await _spawn(guarded(argv, len(stdin)))
+        process, feed, stdout, stderr = await _spawn(guarded(argv, timeout, len(stdin)))
         try:
             async with asyncio.timeout(timeout):
                 feed.write(stdin)

@@ -7,7 +7,6 @@ connection's does. Long-running programs are ours and end when their stdin ends;
 from __future__ import annotations
 
 import asyncio
-import shlex
 from collections.abc import Sequence
 
 import asyncssh
@@ -16,6 +15,7 @@ from tuimon.hosts.command import PIECE, Tail, collect, guarded
 from tuimon.hosts.dial import Line, hang_up
 from tuimon.hosts.errors import ChannelRefused, CommandTimedOut, HostUnreachable
 from tuimon.hosts.host import Completed
+from tuimon.hosts.loginshell import for_login_shell
 from tuimon.hosts.quoting import quoted
 from tuimon.hosts.words import reason
 
@@ -52,7 +52,7 @@ class Wire:
         """Run a short command. Raises CommandTimedOut, HostUnreachable, ChannelRefused."""
         try:
             async with asyncio.timeout(timeout), self._slots:
-                process = await self._open(guarded(argv, len(stdin)))
+                process = await self._open(guarded(argv, timeout, len(stdin)))
                 try:
                     return await self._complete(process, stdin, limit)
                 finally:
@@ -92,7 +92,7 @@ class Wire:
 
     async def _open(self, argv: Sequence[str]) -> asyncssh.SSHClientProcess[bytes]:
         try:
-            return await self.line.connection.create_process(shlex.join(argv), encoding=None)
+            return await self.line.connection.create_process(for_login_shell(argv), encoding=None)
         except asyncssh.ChannelOpenError as error:
             if self.gone:
                 raise self.broken(error) from error

@@ -38,6 +38,8 @@ class ProbeOptions(Struct, frozen=True):
     """For the health endpoint; never printed."""
     within: int | None = None
     """Look for servers only among the descendants of this pid; None = all."""
+    patience: float | None = None
+    """Seconds without a word from us after which it ends by itself; None = only when its stdin ends."""
 
 
 def command(python: str = "python3") -> list[str]:
@@ -56,15 +58,16 @@ def payload(options: ProbeOptions, nvml_source: bytes | None = None) -> bytes:
     return _pack("main", msgspec.to_builtins(options), nvml)
 
 
-def tail_payload(path: str, offset: int, inode: int | None = None) -> bytes:
+def tail_payload(path: str, offset: int, inode: int | None = None, patience: float | None = None) -> bytes:
     """The first bytes for the tail's stdin.
 
     offset: where to begin; -1 = the file's head and tail if it is large, else all of it.
     inode: the file that `offset` belongs to; where another one lies there now, it was rotated meanwhile.
+    patience: as in ProbeOptions.
     """
     # Paths may hold bytes that are not UTF-8 (surrogates here); base64 carries any of them.
     raw = base64.b64encode(path.encode("utf-8", "surrogateescape")).decode()
-    return _pack("tail", {"path": raw, "offset": offset, "inode": inode}, b"")
+    return _pack("tail", {"path": raw, "offset": offset, "inode": inode, "patience": patience}, b"")
 
 
 def _pack(run: str, options: object, nvml: bytes) -> bytes:

@@ -12,6 +12,9 @@ from tuimon.launch.events import Finding, Health, Metrics, Sample, ServerFound, 
 LONGEST = 4 << 20
 """Bytes; a sample of 2,000 processes is about 1 MB."""
 
+GREETING = 200
+"""Lines that a login shell may print before the first event."""
+
 Reported = ServerFound | ServerGone | Sample | Health | Metrics | Finding
 """What a probe may say; the rest of the events is not a host's to tell."""
 
@@ -24,10 +27,12 @@ class Lines:
     def __init__(self) -> None:
         self._pending = bytearray()
         self._dropping = False
+        self._begun = False
+        self._noise = 0
         self.garbage = 0
-        """Lines that were no events."""
+        """Lines that were no events. A login shell may print some before the first event; these do not count."""
         self.example = ""
-        """The first of them, cut."""
+        """The first line that was none, cut."""
 
     def feed(self, piece: bytes) -> Iterator[Reported]:
         """The events that are complete now."""
@@ -55,12 +60,16 @@ class Lines:
 
     def _decode(self, line: bytes) -> Reported | None:
         try:
-            return _decoder.decode(line)
+            event = _decoder.decode(line)
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             self._count(line)
             return None
+        self._begun = True
+        return event
 
     def _count(self, line: bytes) -> None:
-        self.garbage += 1
+        self._noise += 1
+        if self._begun or self._noise > GREETING:
+            self.garbage += 1
         if not self.example:
             self.example = quoted(line[:200])

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import Callable
 
 import msgspec
 
 from tuimon.config import Settings
+from tuimon.hosts.beating import PATIENCE, beat
 from tuimon.hosts.host import Channel, Host, WithPython
 from tuimon.hosts.quoting import last_line
 from tuimon.launch.events import Finding, Gap
 from tuimon.launch.view import RED, LaunchView
 from tuimon.probe import send
+from tuimon.probe.program.speech import FORSAKEN
 from tuimon.watch.announced import Announced
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Lines, Reported
@@ -74,6 +77,7 @@ class Sampling:
     async def _once(self) -> None:
         channel = await self._host.start(send.command(self._python.python))
         lines = Lines()
+        beating = asyncio.create_task(beat(channel, self._board.clock.sleep))
         try:
             channel.write(send.payload(self._options(), self._nvml))
             self._told = {}
@@ -81,6 +85,7 @@ class Sampling:
             ended = await self._listen(channel, lines)
         finally:
             self._channel = None
+            beating.cancel()
             channel.end_input()
         if ended:
             await self._ended(channel)
@@ -112,11 +117,14 @@ class Sampling:
                 self._find(
                     "probe_garbage",
                     f"The probe on {self._host.name} sent lines that make no sense, first: {lines.example}",
-                    "A login shell that prints at its start does this too; it does no harm",
+                    "Something on that host writes into the output of our program; it does no harm",
                 )
 
     async def _ended(self, channel: Channel) -> None:
         status = await within(self._board.clock, 2.0, channel.wait())
+        if status == FORSAKEN:
+            self._gap("tuimon stood still, so the probe had ended")
+            return
         self._gap("the probe ended")
         last = last_line(channel.errors())
         if status in {126, 127} or "not found" in last:
@@ -163,4 +171,5 @@ class Sampling:
             engine=settings.engine,
             api_key=key,
             within=self._within,
+            patience=PATIENCE,
         )

@@ -183,16 +183,17 @@ def run(stdin, options, nvml):
     if within.isdigit() and not options.get("within"):
         options["within"] = int(within)
     speech = Speech()
+    speech.begin()
     gpus = Gpus(nvml, speech)
     gpus.start()  # before any thread: a fork is safest then
 
-    def end():
+    def end(status):
         gpus.end()
-        os._exit(0)
+        os._exit(status)
 
     health = Health(speech)
     collector = Collector(options, speech, gpus, health)
-    listen(stdin, collector.request, end)
+    listen(stdin, collector.request, end, options.get("patience"))
     health.start()
     collector.start()
     while True:

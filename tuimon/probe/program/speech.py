@@ -27,6 +27,10 @@ class Speech:
         self.fd = fd
         self.lock = threading.Lock()
 
+    def begin(self):
+        """End whatever a login shell printed without a newline before us: it would spoil our first line."""
+        write_all(self.fd, b"\n")
+
     def say(self, event, **fields):
         """Send one event; fields that are None are left out (the other side knows their defaults)."""
         message = {"event": event, "host_time": round(time.time(), 3)}
@@ -37,13 +41,23 @@ class Speech:
             write_all(self.fd, line)
 
 
-def listen(stdin, on_request, on_end):
-    """Read requests (JSON objects, one a line) in a thread of their own; call `on_end` when stdin ends."""
+FORSAKEN = 75
+"""Exit status of a program of ours that was not told anything for too long (EX_TEMPFAIL)."""
+
+
+def listen(stdin, on_request, on_end, patience=None):
+    """Read requests (JSON objects, one a line) in a thread of their own; call `on_end` when stdin ends.
+
+    patience: seconds after which silence means that nobody is there any more. A link whose other end vanished without
+    a word stays open for hours: sshd notices only when TCP gives up what it cannot deliver.
+    """
 
     def loop():
         rest = b""
         while True:
             try:
+                if patience and not select.select([stdin], [], [], patience)[0]:
+                    on_end(FORSAKEN)
                 piece = stdin.read1(65536)
             except (OSError, ValueError):
                 piece = b""
@@ -55,7 +69,7 @@ def listen(stdin, on_request, on_end):
                 request = parse(line)
                 if request is not None:
                     on_request(request)
-        on_end()
+        on_end(0)
 
     thread = threading.Thread(target=loop, name="requests")
     thread.daemon = True

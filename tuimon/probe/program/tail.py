@@ -141,7 +141,8 @@ class Tail:
 
 def run(stdin, options, _nvml):
     """Never returns."""
-    listen(stdin, lambda _request: None, lambda: os._exit(0))
+    listen(stdin, lambda _request: None, os._exit, options.get("patience"))
+    write_all(1, b"\n")  # ends what a login shell may have printed before us
     path = os.fsdecode(base64.b64decode(options["path"]))
     tail = Tail(path, options["offset"], options.get("inode"))
     while True:
