@@ -52,6 +52,19 @@ def test_a_log_named_by_the_user_is_followed_before_and_instead_of_the_one_found
     watched.watch.stop()
 
 
+def test_what_a_named_log_said_before_its_server_was_found_is_told_again_to_the_new_launch() -> None:
+    watched = Watched(Settings(log="/mine.log"))
+    watched.start()
+    watched.logs(LogPiece("text", 0, b"weights\n", inode=7))
+    watched.says(SERVER)
+    assert watched.host.follows == [("/mine.log", -1, None)] * 2
+    watched.logs(LogPiece("text", 0, b"weights\nmore\n", inode=7))
+    watched.passes(10)
+    watched.says(SERVER)
+    assert len(watched.host.follows) == 2
+    watched.watch.stop()
+
+
 def test_a_relaunch_into_another_log_follows_that_one(watched: Watched) -> None:
     watched.start()
     watched.says(SERVER)

@@ -52,7 +52,8 @@ class Tailing:
         """A server was found: follow its log; a new launch begins where the old one ended."""
         place = self._place
         path = self._fixed or server.log
-        launched_anew = place.pid is not None and server.pid != place.pid
+        first = place.pid is None
+        launched_anew = not first and server.pid != place.pid
         place.pid = server.pid
         if path is None:
             return
@@ -60,6 +61,9 @@ class Tailing:
             place.path, place.offset, place.inode = path, -1, None
         elif launched_anew:
             place.offset = place.offset if place.ended is None else place.ended
+        elif first and place.offset >= 0:
+            # What was read of the user's log before there was a server is this server's: it is told again.
+            place.offset, place.inode = -1, None
         elif self._task is not None:
             return
         if launched_anew:
