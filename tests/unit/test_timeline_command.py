@@ -85,6 +85,16 @@ def test_silences_are_listed_with_the_line_before_them(tmp_path: Path, capsys: p
     assert [gap["line"] for gap in file["gaps"]] == [1, 2] or [gap["line"] for gap in file["gaps"]] == [2, 1]
 
 
+def test_what_a_bar_covers_is_no_silence(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    bar = "\rMulti-thread loading shards:  50% Completed | {}/60 [00:{:02}<00:09,  1.00it/s]"
+    drawn = "".join(bar.format(second, second) for second in range(0, 51, 10))
+    begin, end = sg.stamped(1, "Load weight begin."), "\n" + sg.stamped(61, "Load weight end. type=LlamaForCausalLM")
+    (file,) = document(capsys, log(tmp_path, begin + drawn + end))["files"]
+    assert [gap["length_s"] for gap in file["gaps"]] == [10.0]
+    (file,) = document(capsys, log(tmp_path, begin + bar.format(3, 3) + end))["files"]
+    assert [gap["length_s"] for gap in file["gaps"]] == [60.0]
+
+
 def test_a_launch_that_stops_before_its_draft_model_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (file,) = document(capsys, log(tmp_path, sg.OLD))["files"]
     assert file["state"] == "unfinished"

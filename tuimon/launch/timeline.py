@@ -255,7 +255,8 @@ class Timeline:
         if phase is None:
             if name in missing:
                 return PhaseView(name, "missing", note=reasons[name])
-            return PhaseView(name, "expected", note=reasons[name] if "(" in reasons[name] else None)
+            asked = reasons[name].removesuffix(", not seen")
+            return PhaseView(name, "expected", note=asked if "(" in asked else None)
         done = phase.done(self.ranks)
         start = instant(phase.first) if phase.first else None
         end = instant(phase.last) if done and phase.last else None
