@@ -7,7 +7,17 @@ from functools import lru_cache
 
 from msgspec import structs
 
-from tuimon.launch.events import AnyEvent, Collectives, CommandRun, Finding, LogText, Process, Report, Sample, ServerFound
+from tuimon.launch.events import (
+    AnyEvent,
+    Collectives,
+    CommandRun,
+    Finding,
+    LogText,
+    Process,
+    Report,
+    Sample,
+    ServerFound,
+)
 from tuimon.launch.redact import redact, redact_argv, redact_bytes
 
 _HELD = 64 * 1024
@@ -75,10 +85,8 @@ def cleaned(event: AnyEvent) -> AnyEvent:
             return structs.replace(event, command=redact(event.command), error=_maybe(event.error))
         case Finding():
             return structs.replace(event, text=redact(event.text), fix=_maybe(event.fix))
-        case Collectives():
+        case Collectives() | Report():
             return structs.replace(event, text=_maybe(event.text))
-        case Report():
-            return structs.replace(event, text=redact(event.text))
         case _:
             return event
 
