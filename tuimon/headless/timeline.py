@@ -167,8 +167,8 @@ class ReadLog:
         if self._fold.ready_line is not None:
             after = f" after {_duration(ready)}" if ready is not None else ""
             lines.append(f"  ready{after} (line {self._fold.ready_line[1] + 1})")
-        names = {milestone for milestone, _ in self.missing}
-        lines.extend(self._phase_words(phase, phase.name in names) for phase in told.phases)
+        reasons = dict(self.missing)
+        lines.extend(_phase_words(phase, reasons.get(phase.name)) for phase in told.phases)
         for gap in self.gaps:
             start = self._since(gap.start) or 0.0
             lines.append(f"  silent for {_duration(gap.length)} after line {gap.line}, {_duration(start)} in")
@@ -187,12 +187,13 @@ class ReadLog:
             )
         return "\n".join(lines) + "\n\n"
 
-    def _phase_words(self, phase: PhaseView, missing: bool) -> str:
-        state = "missing" if missing else phase.state
-        bar = f"{phase.count:.0f}/{phase.total:.0f}" if phase.total and phase.count is not None else ""
-        seconds = _duration(phase.seconds) if phase.seconds is not None and state == "done" else ""
-        word = phase.note or ("" if state == "done" else state)
-        return f"  {_MARKS[state]} {phase.name:<20} {bar:>9} {seconds:>12}  {word}".rstrip()
+
+def _phase_words(phase: PhaseView, missing: str | None) -> str:
+    state = "missing" if missing else phase.state
+    bar = f"{phase.count:.0f}/{phase.total:.0f}" if phase.total and phase.count is not None else ""
+    seconds = _duration(phase.seconds) if phase.seconds is not None and state == "done" else ""
+    word = missing or phase.note or ("" if state == "done" else state)
+    return f"  {_MARKS[state]} {phase.name:<20} {bar:>9} {seconds:>12}  {word}".rstrip()
 
 
 def _key(line: LogLine) -> dict[str, object]:
