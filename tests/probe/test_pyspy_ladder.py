@@ -9,6 +9,7 @@ import msgspec
 
 from tests.probe.hung import Hung
 from tuimon.diagnose import collectives, kernel, ladder, report
+from tuimon.diagnose.rungs import RUNGS
 from tuimon.diagnose.targets import Target
 from tuimon.hosts.errors import HostError
 from tuimon.hosts.host import Completed
@@ -77,5 +78,5 @@ def test_a_rung_that_fails_does_not_stop_the_others() -> None:
 
 
 def test_what_can_kill_asks_twice_and_what_can_pause_asks_once() -> None:
-    assert [rung.asks for rung in ladder.RUNGS] == [0, 0, 0, 0, 1, 1, 2]
-    assert "KILLS THE SERVER" in ladder.RUNGS[-1].risk
+    assert [rung.asks for rung in RUNGS] == [0, 0, 0, 0, 1, 1, 1, 2]
+    assert "KILLS THE SERVER" in RUNGS[-1].risk

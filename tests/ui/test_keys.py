@@ -43,11 +43,11 @@ async def test_s_opens_the_stacks_at_once_and_fills_them_when_they_arrive() -> N
         assert stage.has("╭─ Launch", "╭─ GPUs")
 
 
-@pytest.mark.parametrize("key", ["d", "c", "p", "a"])
+@pytest.mark.parametrize("key", ["d", "c", "p", "a", "R", "D", "S"])
 async def test_a_disabled_key_says_why(key: str) -> None:
-    async with staged(launches.stall()) as stage:
+    async with staged(launches.waiting()) as stage:
         await stage.press(key)
-        assert "not built yet" in stage.line(-1)
+        assert "no server found yet" in stage.line(-1)
         assert stage.watching.asked == []
 
 
@@ -67,7 +67,7 @@ async def test_help_lists_every_action_with_its_keys_and_reasons() -> None:
         text = stage.text()
         for action in ACTIONS:
             assert action.help in text
-        assert text.count("(not built yet)") == 4
+        assert "not built yet" not in text
         await stage.press("question_mark")
         assert stage.has("╭─ Launch")
 
@@ -307,6 +307,14 @@ async def test_the_users_keys_replace_ours_everywhere() -> None:
         assert "╭─ Launch" not in stage.text()
         await stage.press("escape", "s")
         assert stage.watching.asked == ["stacks"]
+
+
+async def test_a_key_that_the_user_takes_is_taken_from_its_action() -> None:
+    async with staged(launches.stall(), settings=Settings(keys={"zoom": "s"})) as stage:
+        assert "stacks" not in stage.line(-1)
+        await stage.press("s")
+        assert stage.watching.asked == []
+        assert "╭─ Launch" not in stage.text()
 
 
 async def test_a_bad_keymap_is_a_sentence_and_the_app_lives() -> None:

@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from importlib import resources
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 from msgspec import Struct
 
+from tuimon.diagnose import sent
 from tuimon.diagnose.errors import BadCheckpoint
 from tuimon.diagnose.on_host import headers as reader
 from tuimon.diagnose.pyspy import clean
 from tuimon.diagnose.safetensors import Tensor, parse_header
-from tuimon.diagnose.stacks import BOOTSTRAP, header
 from tuimon.hosts.host import Host
 
 LIMIT = 256 << 20
@@ -47,27 +45,12 @@ def read_local(path: str, *, headers: bool = True, pid: int | None = None) -> Ch
 
 async def read(host: Host, path: str, *, headers: bool = True, pid: int | None = None) -> Checkpoint:
     """A checkpoint on a host; `pid` is the server that loads it. Raises BadCheckpoint, HostUnreachable."""
-    source = resources.files("tuimon.diagnose.on_host").joinpath("headers.py").read_bytes()
-    options = json.dumps({"path": path, "pid": pid, "headers": headers}).encode()
-    command = [getattr(host, "python", "python3"), "-I", "-u", "-c", BOOTSTRAP]
-    stdin = b"%d\n%s%s\n" % (len(source), source, options)
-    done = await host.run(command, stdin=stdin, timeout=TIMEOUT, limit=LIMIT)
+    options = {"path": path, "pid": pid, "headers": headers}
+    done = await sent.run(host, "headers", options, timeout=TIMEOUT, limit=LIMIT)
     if not done.stdout:
         said = clean(done.stderr.decode(errors="replace").strip().rpartition("\n")[2])
         raise BadCheckpoint(f"{path} cannot be read on {host.name}: {said or f'exit {done.exit}'}", "It needs python3")
-    return assemble(path, frames(done.stdout))
-
-
-def frames(output: bytes) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """The program's output taken apart; it ends where the output is torn."""
-    at = 0
-    while at < len(output):
-        end = output.find(b"\n", at)
-        head = header(output[at:end]) if end >= 0 else None
-        if head is None or end + 1 + head["length"] > len(output):
-            return
-        yield head, output[end + 1 : end + 1 + head["length"]]
-        at = end + 1 + head["length"]
+    return assemble(path, sent.frames(done.stdout))
 
 
 def assemble(path: str, found: Frames) -> Checkpoint:

@@ -2,15 +2,10 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from importlib import resources
 
-import msgspec
-
-from tuimon.diagnose import ras
+from tuimon.diagnose import ras, sent
 from tuimon.diagnose.pyspy import clean
-from tuimon.diagnose.stacks import BOOTSTRAP
 from tuimon.hosts.errors import CommandTimedOut
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Collectives
@@ -26,12 +21,9 @@ async def ask(host: Host, names: Mapping[int, str], pid: int | None = None, port
 
     Where nothing answers `counts` is empty and `text` says why.
     """
-    source = resources.files("tuimon.diagnose.on_host").joinpath("ras.py").read_bytes()
-    options = json.dumps({"port": port, "pid": pid, "tries": TRIES}).encode()
-    stdin = b"%d\n%s%s\n" % (len(source), source, options)
-    command = [getattr(host, "python", "python3"), "-I", "-u", "-c", BOOTSTRAP]
+    options = {"port": port, "pid": pid, "tries": TRIES}
     try:
-        done = await host.run(command, stdin=stdin, timeout=TIMEOUT, limit=32 << 20)
+        done = await sent.run(host, "ras", options, timeout=TIMEOUT, limit=32 << 20)
     except CommandTimedOut:
         return nothing("no rank answered within its time")
     return read(done.stdout, names)
@@ -39,11 +31,8 @@ async def ask(host: Host, names: Mapping[int, str], pid: int | None = None, port
 
 def read(output: bytes, names: Mapping[int, str]) -> Collectives:
     """The program's one line."""
-    try:
-        answer = msgspec.json.decode(output)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return nothing("the host's answer cannot be read")
-    if not isinstance(answer, dict):
+    answer = sent.json_object(output)
+    if answer is None:
         return nothing("the host's answer cannot be read")
     if answer.get("refused"):
         why = "NCCL has not started yet, is older than 2.24, or NCCL_RAS_ENABLE=0"

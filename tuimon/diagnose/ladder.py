@@ -1,41 +1,21 @@
-"""The ladder from harmless to fatal. `climb` goes up the harmless rungs at once; what asks first is only described."""
+"""Goes up the harmless rungs of the ladder at once, and up those that ask first where the user has said yes."""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
-from typing import Literal
+from collections.abc import Awaitable, Sequence
+from typing import TypeVar
 
 from msgspec import Struct
 
-from tuimon.diagnose import collectives, kernel, stacks
+from tuimon.diagnose import collectives, kernel, recorder, stacks
+from tuimon.diagnose.recorder import Recorded
 from tuimon.diagnose.targets import RANK, Target
 from tuimon.errors import TuimonError
 from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Collectives, Finding, Stacks
-
-
-class Rung(Struct, frozen=True):
-    """One step, shown before it runs."""
-
-    name: str
-    cost: str
-    risk: str
-    asks: Literal[0, 1, 2] = 0
-    """How many times the user is asked first."""
-
-
-RUNGS = (
-    Rung("processes and threads (/proc)", "22 ms", "none: nothing is touched"),
-    Rung("kernel log (Xid, OOM, hung tasks)", "10 ms", "none: nothing is touched"),
-    Rung("NCCL RAS", "10 ms, up to 10 s where ranks are stopped", "none: it is on by default and made for this"),
-    Rung("stacks of all ranks (py-spy, nonblocking)", "0.2 s for 8 ranks", "none: reads memory, stops nothing"),
-    Rung("flight-recorder dump", "5 s", "writes a file on the host, one rank's thread works for a moment", 1),
-    Rung("stacks with native frames (py-spy --native)", "0.3 s per rank", "stops each rank for 0.1 s", 1),
-    Rung("SIGABRT to one rank", "1 s", "KILLS THE SERVER; prints stacks into its log where faulthandler is on", 2),
-)
 
 
 class Diagnosis(Struct, frozen=True):
@@ -48,48 +28,64 @@ class Diagnosis(Struct, frozen=True):
     unread: tuple[str, ...]
     """Rungs that told nothing, and why."""
     seconds: float
+    recorded: Recorded | None = None
+    """Of the flight recorders; None where nobody asked."""
+
+    @property
+    def counted(self) -> tuple[Collectives, ...]:
+        """Everything that counts collectives."""
+        recorded = self.recorded.collectives if self.recorded else None
+        return (self.collectives, recorded) if recorded else (self.collectives,)
 
 
 async def climb(
-    host: Host, targets: Sequence[Target], *, server: int | None = None, since: float | None = None
-) -> Diagnosis:
-    """Kernel log, RAS and stacks; two commands at a time. `since`: when the launch began, host's wall clock.
+    host: Host, targets: Sequence[Target], *, server: int | None = None, since: float | None = None, asked: bool = True,
+    trigger: bool = False,
+) -> Diagnosis:  # fmt: skip
+    """Kernel log, RAS, flight-recorder dumps that lie there, and stacks; two commands at a time.
 
+    `since`: when the launch began, host's wall clock. `trigger`: the user has said yes to new flight-recorder dumps.
     Raises HostUnreachable; a rung that fails otherwise is in `unread`.
     """
     began = time.monotonic()
     notes: list[str] = []
-    looked, (counted, (found, why)) = await asyncio.gather(
-        guarded_stacks(host, targets, notes), counts_and_kernel(host, targets, server, since, notes)
+    looked, (counted, (found, why), recorded) = await asyncio.gather(
+        guarded(stacks.dump(host, targets, asked=asked), Stacks(asked=asked), "stacks", notes),
+        quiet_rungs(host, targets, server, since, trigger, notes),
     )
     notes += [why] if why else []
     notes += [f"NCCL RAS: {counted.text}"] if not counted.counts and counted.text else []
+    notes += recorded.unread if recorded and (trigger or recorded.dumps) else []
     notes += [f"{item.rank or 'process'} (pid {item.pid}): {item.reason}" for item in looked.unread]
-    return Diagnosis(looked, counted, found, tuple(dict.fromkeys(notes)), time.monotonic() - began)
+    return Diagnosis(looked, counted, found, tuple(dict.fromkeys(notes)), time.monotonic() - began, recorded)
 
 
-async def guarded_stacks(host: Host, targets: Sequence[Target], notes: list[str]) -> Stacks:
-    """The stacks rung."""
+Answer = TypeVar("Answer")
+
+
+async def guarded(look: Awaitable[Answer], otherwise: Answer, name: str, notes: list[str]) -> Answer:
+    """One rung; its failure is a note, and the others go on."""
     try:
-        return await stacks.dump(host, targets, asked=True)
+        return await look
     except HostUnreachable:
         raise
     except TuimonError as error:
-        notes.append(f"stacks: {error.sentence()}")
-        return Stacks(asked=True)
+        notes.append(f"{name}: {error.sentence()}")
+        return otherwise
 
 
-async def counts_and_kernel(
-    host: Host, targets: Sequence[Target], server: int | None, since: float | None, notes: list[str]
-) -> tuple[Collectives, tuple[tuple[Finding, ...], str]]:
-    """The RAS rung, then the kernel log, on one channel after the other."""
+Logged = tuple[tuple[Finding, ...], str]
+
+
+async def quiet_rungs(
+    host: Host, targets: Sequence[Target], server: int | None, since: float | None, trigger: bool, notes: list[str]
+) -> tuple[Collectives, Logged, Recorded | None]:
+    """RAS, kernel log and flight recorders, on one channel after the other."""
     names = {target.pid: target.rank for target in targets if target.rank and RANK.search(target.rank)}
-    counted, logged = collectives.nothing("not asked"), ((), "")  # type: tuple[Collectives, tuple[tuple[Finding, ...], str]]
-    try:
-        counted = await collectives.ask(host, names, server)
-        logged = await kernel.read(host, since)
-    except HostUnreachable:
-        raise
-    except TuimonError as error:
-        notes.append(error.sentence())
-    return counted, logged
+    unasked = collectives.nothing("not asked")
+    counted = await guarded(collectives.ask(host, names, server), unasked, "NCCL RAS", notes)
+    nothing: Logged = ((), "")
+    logged = await guarded(kernel.read(host, since), nothing, "kernel log", notes)
+    dumps = recorder.ask(host, targets, trigger=trigger)
+    recorded: Recorded | None = await guarded(dumps, Recorded(None, {}, ()), "flight recorder", notes)
+    return counted, logged, recorded

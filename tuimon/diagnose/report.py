@@ -8,27 +8,30 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 
 from tuimon import __version__
-from tuimon.diagnose.groups import group, summary
+from tuimon.diagnose.conclusion import disagreements, named
+from tuimon.diagnose.groups import group, moved, summary
 from tuimon.diagnose.ladder import Diagnosis
 from tuimon.diagnose.pyspy import clean
 from tuimon.diagnose.written import group_lines, tree_lines
+from tuimon.launch.events import Collectives
 from tuimon.launch.redact import redact
-from tuimon.launch.view import LaunchView, LogLine, PhaseView
+from tuimon.launch.view import LaunchView, LogLine, PhaseView, ProcessView
 
 LAST_LINES = 40
 
 
 def markdown(view: LaunchView, found: Diagnosis) -> str:
-    """The report; secrets are replaced by ***."""
+    """The report; secrets are replaced by ***. `view` is from before the looks: its stacks are the older ones."""
     sections = [
-        ("", list(head(view))),
+        ("", list(head(view, found))),
         ("Why", list(reasons(view))),
-        ("Stacks", fenced(stack_lines(found))),
-        ("Collectives (NCCL RAS)", fenced((found.collectives.text or "nothing").splitlines())),
+        ("Stacks", [*moved_line(view, found), *fenced(stack_lines(found))]),
+        *((f"Collectives ({event.source})", fenced(counted_lines(event))) for event in found.counted),
         (
             "Kernel log",
             [f"- {one_line(item.text)} – {item.fix}" for item in found.findings] or ["nothing that matters"],
         ),
+        ("Processes", fenced([process_line(process) for process in view.processes or ()])),
         ("Timeline", fenced([phase_line(phase) for phase in view.phases])),
         ("Last lines of the log", fenced(last_lines(view))),
         ("Could not be read", [f"- {one_line(note)}" for note in found.unread] or ["nothing: every look succeeded"]),
@@ -38,7 +41,7 @@ def markdown(view: LaunchView, found: Diagnosis) -> str:
     return redact("\n\n".join(parts)) + "\n"
 
 
-def head(view: LaunchView) -> Iterator[str]:
+def head(view: LaunchView, found: Diagnosis) -> Iterator[str]:
     """Title and verdict."""
     verdict, server = view.verdict, view.server
     name = " ".join(filter(None, [server.engine, server.version] if server else [])) or "server"
@@ -47,8 +50,14 @@ def head(view: LaunchView) -> Iterator[str]:
     kind = f" ({verdict.kind})" if verdict.kind else ""
     yield f"**{one_line(verdict.headline)}**{kind}, for {max(0.0, view.now - verdict.since):.0f} s"
     yield f"at {datetime.fromtimestamp(view.now, UTC):%Y-%m-%d %H:%M:%S} UTC, written by tuimon {__version__}"
+    yield ""
     for suspect in verdict.suspects:
         yield f"- suspect: **{one_line(str(suspect.rank or suspect.pid))}** – {one_line(suspect.reason)}"
+    for each in named(found.stacks, found.counted):
+        who = f"{each.rank} (pid {each.pid})" if each.pid else each.rank
+        yield f"- {each.source} names **{one_line(who)}**: {one_line(each.reason)}"
+    for words in disagreements(found.counted):
+        yield f"- {one_line(words)}"
     if view.error:
         yield f"- first error of the log: {one_line(view.error)}"
 
@@ -62,6 +71,26 @@ def reasons(view: LaunchView) -> Iterator[str]:
         yield f"- missing: {one_line(never.milestone)} – {one_line(never.because)}"
     if view.verdict.unseen:
         yield f"- cannot be seen here: {', '.join(view.verdict.unseen)}"
+
+
+def moved_line(view: LaunchView, found: Diagnosis) -> list[str]:
+    """Whether the stacks moved since the look before; nothing where there was none."""
+    before = view.stacks
+    if before is None or (have_moved := moved(before, found.stacks)) is None:
+        return []
+    return [f"{'moved' if have_moved else 'did not move'} in the {max(0.0, view.now - before.at):.0f} s before", ""]
+
+
+def counted_lines(event: Collectives) -> list[str]:
+    """What one counter says."""
+    return [clean(line) for line in (event.text or "nothing").splitlines()[:400]]
+
+
+def process_line(process: ProcessView) -> str:
+    """Processes that read the same."""
+    cpu = "" if process.cpu is None else f" {process.cpu:.0f} % CPU"
+    waits = f" waits in {process.waits_in}" if process.waits_in else ""
+    return clean(f"{'  ' * min(process.depth, 8)}{process.label}: state {process.states}{cpu}{waits}")
 
 
 def stack_lines(found: Diagnosis) -> list[str]:

@@ -69,11 +69,11 @@ def safe(host: str) -> str:
     return re.sub(r"[^\w.-]", "_", host)[:60] or "host"
 
 
-def free_name(folder: Path, stem: str, host: str) -> str:
+def free_name(folder: Path, stem: str, host: str, ending: str = ".txt") -> str:
     """A name that is not taken: two looks may fall into one second."""
     for number in range(1, 1000):
         name = f"{stem}-{host}" if number == 1 else f"{stem}-{number}-{host}"
-        if not (folder / f"{name}.txt").exists():
+        if not (folder / f"{name}{ending}").exists():
             return name
     return f"{stem}-{os.getpid()}-{host}"
 

@@ -15,13 +15,12 @@ from tuimon.diagnose import binary
 from tuimon.diagnose.errors import BadDump, NoPySpy
 from tuimon.diagnose.failures import About, reason
 from tuimon.diagnose.pyspy import clean, parse_json
+from tuimon.diagnose.sent import BOOTSTRAP, LIMIT, header
 from tuimon.diagnose.targets import Target
 from tuimon.hosts.errors import CommandTimedOut
 from tuimon.hosts.host import Completed, Host
 from tuimon.launch.events import RankStack, Stacks, ThreadStack, Unread
 
-BOOTSTRAP = '"tuimon-dump";import sys;f=sys.stdin.buffer;exec(f.read(int(f.readline())))'
-"""One line without `'`, `!` and newlines, so that every login shell passes it on unchanged; it names itself in `ps`."""
 AT_ONCE = 4
 PATIENCE = 5.0
 """Seconds for one py-spy; a nonblocking dump takes 0.02–0.15 s."""
@@ -30,7 +29,6 @@ DEADLINE = 25
 TIMEOUT = 30.0
 UPLOAD_TIMEOUT = 120.0
 """3 MB over a slow link."""
-LIMIT = 64 << 20
 DUMP_LIMIT = 16 << 20
 """Bytes of one dump, unpacked."""
 
@@ -145,17 +143,6 @@ def read_answer(output: bytes) -> Answer:
     if about is None:
         raise BadDump("the host's answer is not that of our program")
     return Answer(about, heads, bodies, seconds)
-
-
-def header(line: bytes) -> dict[str, Any] | None:
-    """A frame's header, None where it is not one."""
-    try:
-        head = msgspec.json.decode(line)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return None
-    if not isinstance(head, dict) or not isinstance(head.get("length"), int) or not 0 <= head["length"] <= LIMIT:
-        return None
-    return head
 
 
 def read_about(head: dict[str, Any]) -> About:

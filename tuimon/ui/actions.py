@@ -28,6 +28,16 @@ def needs_server(view: LaunchView) -> str | None:
     return None if view.server is not None else "no server found yet"
 
 
+def needs_draft(view: LaunchView) -> str | None:
+    """Only where the command line names a draft model."""
+    why = needs_server(view)
+    if why is not None or view.server is None:
+        return why
+    from tuimon.diagnose.preflight import launched  # noqa: PLC0415  first paint need not wait for it
+
+    return None if launched(view.server.argv) else "this launch names no draft model"
+
+
 def not_built(_view: LaunchView) -> str | None:
     """Listed so that the key is kept; says that it is not there yet."""
     return "not built yet"
@@ -50,17 +60,22 @@ class Action(Struct, frozen=True):
 
 
 def _ask(name: str, key: str, words: str, footer: int, why: Why = not_built) -> Action:
-    return Action(name, (key,), name, words, "Ask the host", footer, why)
+    return Action(name, (key,), name.replace("_", " "), words, "Ask the host", footer, why)
 
 
 _PANES = ("the launch", "the GPUs", "log growth", "signs of life", "processes", "health", "the log")
 
 _ASK: tuple[Action, ...] = (
     _ask("stacks", "s", "Read all ranks' Python stacks, grouped; nothing is stopped", 1, needs_server),
-    _ask("diagnose", "d", "Look at everything harmless and write a report", 9),
-    _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 10),
-    _ask("checkpoint", "p", "Check the draft model's files against the server", 11),
-    _ask("abort", "a", "Kill one rank to get its stacks; asks twice", 0),
+    _ask("diagnose", "d", "Look at everything harmless and write a report", 9, needs_server),
+    _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 10, needs_server),
+    _ask("checkpoint", "p", "Check the draft model's files against the server", 11, needs_draft),
+    _ask(
+        "flight_recorder", "R", "Ask torch's flight recorders for their last collectives; asks first", 0, needs_server
+    ),
+    _ask("debug_server", "D", "Ask torch's debug server for stacks, if it is up; asks first", 0, needs_server),
+    _ask("native", "S", "Read stacks with native frames, which stops each rank for 0.1 s; asks first", 0, needs_server),
+    _ask("abort", "a", "Kill one rank to get its stacks; asks twice", 0, needs_server),
     _ask("findings", "i", "What was found: findings, stalls that ended, earlier launches, the first error", 0, always),
     _ask("commands", "at", "Every command that was sent to the host", 0, always),
 )

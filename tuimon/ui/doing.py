@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from tuimon.ui.app import TuimonApp
+    from tuimon.watch.watching import Action as Asked
 
 COPY_LIMIT = 56_000
 """Bytes: 74,994 after base64 is what terminals take in one OSC 52 (k9s found the number)."""
@@ -54,11 +55,60 @@ class Doing:
     # Asking the host.
 
     def _stacks(self) -> None:
+        self._stacks_screen("stacks")
+
+    def _stacks_screen(self, action: Asked) -> None:
         from tuimon.ui.stacks import StacksScreen  # noqa: PLC0415  first paint need not wait for it
 
-        self._app.watching.ask("stacks")
+        self._app.watching.ask(action)
         if not isinstance(self._app.screen, StacksScreen):
-            self._push(StacksScreen(lambda: self._app.watching.busy))
+            self._open(StacksScreen(lambda: self._app.watching.busy))
+
+    def _diagnose(self) -> None:
+        self._report("diagnose")
+
+    def _collectives(self) -> None:
+        self._report("collectives")
+
+    def _checkpoint(self) -> None:
+        self._report("checkpoint")
+
+    def _flight_recorder(self) -> None:
+        self._question("flight_recorder", lambda: self._report("flight_recorder"))
+
+    def _debug_server(self) -> None:
+        self._question("debug_server", lambda: self._report("debug_server"))
+
+    def _native(self) -> None:
+        def look() -> None:
+            self._stacks_screen("native")
+
+        self._question("native", look)
+
+    def _abort(self) -> None:
+        self._app.watching.ask("aim")
+        self._question("abort", lambda: self._report("abort"))
+
+    def _report(self, action: Asked) -> None:
+        """Ask for it and show its report as soon as it comes."""
+        from tuimon.ui.reports import ReportScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._app.watching.ask(action)
+        screen = self._app.screen
+        if not (isinstance(screen, ReportScreen) and screen.of == action):
+            self._open(ReportScreen(action, lambda: self._app.watching.busy, self._app.key))
+
+    def _question(self, action: Asked, yes: Callable[[], None]) -> None:
+        """Show cost and risk first."""
+        from tuimon.ui.question import QuestionScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._open(QuestionScreen(action, self._app.view.now, yes))
+
+    def _open(self, screen: SheetScreen) -> None:
+        """Open a screen in place of the one that is open."""
+        if isinstance(self._app.screen, SheetScreen):
+            self._app.pop_screen()
+        self._app.push_screen(screen)
 
     def _commands(self) -> None:
         from tuimon.ui.listings import CommandsScreen  # noqa: PLC0415  first paint need not wait for it

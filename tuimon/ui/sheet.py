@@ -42,10 +42,15 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     TITLE: ClassVar[str] = ""
     AUTO_FOCUS = "#sheet"
 
+    @property
+    def heading(self) -> str:
+        """What stands in the frame."""
+        return self.TITLE
+
     def compose(self) -> ComposeResult:
         yield Header(id="header")
         yield Banner(id="banner")
-        yield Sheet(self.TITLE)
+        yield Sheet(self.heading)
         yield Footer(id="footer")
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:

@@ -33,7 +33,7 @@ class StacksScreen(SheetScreen):
         return view.stacks, ticks, self._busy(), view.processes if view.stacks and view.stacks.unread else None
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
-        reading = self._busy() == "stacks"
+        reading = self._busy() in {"stacks", "native"}
         if view.stacks is None:
             words = "reading stacks…" if reading else "no stacks have been read yet: press s"
             return [(), ((words, "accent" if reading else "dim"),)]

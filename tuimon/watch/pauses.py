@@ -50,3 +50,25 @@ class Looks:
         self._taken += 1
         self._last = now
         return True
+
+
+class Stalls:
+    """When a stall is diagnosed by itself: once each, and not again at once where the verdict flickers."""
+
+    EVERY = 60.0
+    """Seconds between two diagnoses that nobody asked for."""
+    STATES = frozenset({"stalled", "spinning", "frozen"})
+
+    def __init__(self) -> None:
+        self._done = False
+        self._last: float | None = None
+
+    def due(self, view: LaunchView, now: float) -> bool:
+        """Whether to diagnose now; counts it as done."""
+        if view.verdict.state not in self.STATES:
+            self._done = False
+            return False
+        if self._done or (self._last is not None and now - self._last < self.EVERY):
+            return False
+        self._done, self._last = True, now
+        return True

@@ -1,18 +1,22 @@
 """Asks NCCL RAS, a text protocol on localhost. Standard library, Python 3.6; opens a socket and nothing else.
 
 All ranks listen on one port: the kernel picks one of them for each connection, also one that is stopped and will never
-answer. So the handshake has 1 s, and another connection (another source port) asks another rank.
+answer. So the handshake has 1 s, and more connections (other source ports) ask other ranks meanwhile.
 stdin: one line of JSON: `{"port", "pid", "tries"}`. stdout: one line of JSON.
 """
 
 import json
 import os
+import queue
 import signal
 import socket
 import sys
+import threading
 import time
 
 LIMIT = 8 << 20
+PAUSE = 0.25  # seconds until the next connection, while a stopped rank may hold the one before
+AT_ONCE = 4
 
 
 def address(options):
@@ -50,20 +54,62 @@ def read_line(stream):
     return line.decode("utf-8", "replace").strip()
 
 
-def ask_once(where):
-    """One connection: the report as JSON where this NCCL offers it, else as text."""
-    with socket.create_connection(where, 1) as connection:
-        connection.settimeout(1)
-        stream = connection.makefile("rb")
+class Asking:
+    """Connections to the port, a new one every PAUSE; the first that answers the handshake asks for the report."""
+
+    def __init__(self, where):
+        self.where = where
+        self.answers = queue.Queue()  # type: queue.Queue
+        self.turn = threading.Lock()
+        self.told = False
+
+    def one(self):
+        """One connection, on a thread of its own: the report as JSON where this NCCL offers it, else as text."""
+        try:
+            with socket.create_connection(self.where, 1) as connection:
+                connection.settimeout(1)
+                self.answers.put(self.report(connection, connection.makefile("rb")))
+        except ConnectionRefusedError:
+            self.answers.put({"refused": True})
+        except OSError as error:
+            self.answers.put({"error": str(error)})
+
+    def report(self, connection, stream):
+        """The handshake, then the question, unless another connection asks it already."""
         connection.sendall(b"CLIENT PROTOCOL 2\n")
         hello = read_line(stream)
         connection.sendall(b"TIMEOUT 3\n")
         read_line(stream)
         connection.sendall(b"SET FORMAT json\n")
         form = read_line(stream)  # OK, or ERROR before NCCL 2.28.7
-        connection.settimeout(8)
-        connection.sendall(b"VERBOSE STATUS\n")
-        return {"hello": hello, "form": form, "report": stream.read(LIMIT).decode("utf-8", "replace")}
+        with self.turn:
+            if self.told:
+                raise OSError("another rank answered")
+            connection.settimeout(8)
+            connection.sendall(b"VERBOSE STATUS\n")
+            told = stream.read(LIMIT).decode("utf-8", "replace")
+            if not told:
+                raise OSError("it closed the connection instead of answering")
+            self.told = True
+            return {"hello": hello, "form": form, "report": told}
+
+    def ask(self, tries):
+        """The first report, else the last failure."""
+        until, begun, failed = time.monotonic() + 10, 0, 0
+        answer = {"error": "no rank answered"}  # type: dict
+        while failed < tries and time.monotonic() < until:
+            if begun < tries and begun - failed < AT_ONCE:
+                threading.Thread(target=self.one, daemon=True).start()
+                begun += 1
+            try:
+                answer = self.answers.get(timeout=PAUSE)
+            except queue.Empty:
+                continue
+            failed += 1
+            if "report" in answer or "refused" in answer:
+                break
+        answer["tried"] = failed
+        return answer
 
 
 def main():
@@ -74,19 +120,7 @@ def main():
     if options["pid"]:
         enter_network(options["pid"])
     began = time.monotonic()
-    answer = {"error": "no rank answered"}  # type: dict
-    for number in range(options["tries"]):
-        if time.monotonic() - began > 10:
-            break
-        try:
-            answer = ask_once(where)
-            break
-        except ConnectionRefusedError:
-            answer = {"refused": True}
-            break
-        except OSError as error:
-            answer = {"error": str(error)}
-        answer["tried"] = number + 1
+    answer = Asking(where).ask(options["tries"])
     answer.update(port=where[1], seconds=time.monotonic() - began)
     sys.stdout.write(json.dumps(answer) + "\n")
 
