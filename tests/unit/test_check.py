@@ -64,6 +64,22 @@ def test_an_error_of_our_own_is_no_verdict_and_is_said_at_once() -> None:
     assert "ImportError: bug" in words(broken)
 
 
+def test_a_link_was_lost_only_where_it_has_stood() -> None:
+    lost = LinkView(state="lost", since=BEGAN, reason="refused")
+    assert report(replace(view(), link=lost), BEGAN)["link"] == "lost"
+    assert report(replace(view(data_age=None), link=lost), BEGAN)["link"] == "never"
+    connecting = replace(view(data_age=None), link=LinkView(state="connecting", since=BEGAN))
+    assert (report(connecting, BEGAN)["link"], report(connecting, BEGAN)["error"]) == (
+        "never",
+        "the host has not answered yet",
+    )
+
+
+def test_nothing_from_outside_reaches_the_terminal_as_escape_code() -> None:
+    bad = Verdict(state="quiet", since=BEGAN, headline="\x1b]0;x\a", evidence=(Evidence("log", 1.0, "a\rb\x9b1m"),))
+    assert "".join(words(replace(view(), verdict=bad)).splitlines()).isprintable()
+
+
 def test_exit_codes_follow_the_state() -> None:
     fine: list[State] = ["waiting", "starting", "quiet", "ready", "serving", "finished"]
     assert {exit_codes.of_state(state) for state in fine} == {0}

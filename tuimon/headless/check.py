@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-import sys
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tuimon.headless import exit_codes
+from tuimon.headless.plain import plain, say
 from tuimon.launch.view import RED, LaunchView, State
 from tuimon.watch.live import LiveWatch
 
@@ -32,7 +32,7 @@ def run(spec: str, settings: Settings, seconds: float, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(report(view, began)))  # noqa: T201 - the one document on stdout
     else:
-        sys.stdout.write(words(view) + "\n")
+        say(words(view))
     return exit_codes.PROBLEM if view.broken else exit_codes.of_state(final_state(view))
 
 
@@ -64,11 +64,16 @@ def report(view: LaunchView, began: float) -> dict[str, Any]:
         "host": view.host,
         "at": datetime.fromtimestamp(view.now, UTC).isoformat().replace("+00:00", "Z"),
         "observed_s": round(max(0.0, view.now - began), 3),
-        "link": {"up": "up", "lost": "lost"}.get(view.link.state, "never"),
+        "link": "up" if view.link.state == "up" else "lost" if _was_up(view) else "never",
         "launch": _launch(view),
         "verdict": _verdict(view),
         "error": _error(view),
     }
+
+
+def _was_up(view: LaunchView) -> bool:
+    """Something came from this host; a link that never stood is called lost, too, while it is tried again."""
+    return view.data_age is not None or view.server is not None
 
 
 def _launch(view: LaunchView) -> dict[str, Any] | None:
@@ -106,7 +111,7 @@ def _verdict(view: LaunchView) -> dict[str, Any]:
 def _error(view: LaunchView) -> str | None:
     if view.broken is not None:
         return f"tuimon's own error: {view.broken}"
-    return view.error if view.link.state == "up" else view.link.reason or view.error
+    return view.error if view.link.state == "up" else view.link.reason or view.error or "the host has not answered yet"
 
 
 def words(view: LaunchView) -> str:
@@ -124,7 +129,7 @@ def words(view: LaunchView) -> str:
         lines.append(f"  cannot be seen here: {', '.join(verdict.unseen)}")
     if verdict.advice:
         lines.append(f"  next: {verdict.advice}")
-    return "\n".join(lines)
+    return "\n".join(plain(line) for line in lines)
 
 
 def _since(now: float, instant: float | None) -> float | None:
