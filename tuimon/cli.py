@@ -56,6 +56,11 @@ def _watching_flags(command: Command) -> Command:
             click.option("--pid", type=click.IntRange(1), help="The server's pid, instead of the one found."),
             click.option("--engine", help="sglang, vllm, trtllm, llamacpp, torchrun …"),
             click.option("--api-key-env", metavar="NAME", help="Local variable holding the server's API key."),
+            click.option(
+                "--auto-diagnose/--no-auto-diagnose",
+                default=None,
+                help="Look at the stacks when a launch goes quiet, and diagnose a stall once. On unless switched off.",
+            ),
         )
     ):
         command = option(command)
@@ -160,6 +165,19 @@ def stacks(host: str, as_json: bool, **flags: object) -> None:
     from tuimon.headless import stacks as headless
 
     sys.exit(headless.run(host, load(flags), as_json=as_json))
+
+
+@cli.command()
+@click.argument("host")
+@click.option("--flight-recorder", "recorders", is_flag=True, help="Ask torch's flight recorders for new dumps first.")
+@_json
+@_watching_flags
+def diagnose(host: str, recorders: bool, as_json: bool, **flags: object) -> None:
+    """Stacks, collectives and the kernel's log in one report; nothing is stopped or slowed."""
+    from tuimon.config import load
+    from tuimon.headless import diagnose as headless
+
+    sys.exit(headless.run(host, load(flags), as_json=as_json, recorders=recorders))
 
 
 @cli.command()

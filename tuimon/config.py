@@ -49,7 +49,7 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     interval: float = 1.0
     """Seconds between samples."""
     auto_diagnose: bool = True
-    """Look at the stacks by itself when a launch has gone quiet."""
+    """Look at the stacks by itself when a launch has gone quiet, and diagnose a stall once."""
     bell: bool = True
     """Ring the terminal's bell when a launch is in trouble, ready or done."""
     notify: Literal["auto", "osc9", "osc777", "off"] = "auto"

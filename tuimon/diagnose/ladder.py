@@ -1,4 +1,4 @@
-"""Goes up the harmless rungs of the ladder at once, and up those that ask first where the user has said yes."""
+"""Goes up all harmless rungs of the ladder at once."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class Diagnosis(Struct, frozen=True):
     """Rungs that told nothing, and why."""
     seconds: float
     recorded: Recorded | None = None
-    """Of the flight recorders; None where nobody asked."""
+    """Of the flight recorders; None where nobody looked for dumps."""
 
     @property
     def counted(self) -> tuple[Collectives, ...]:
@@ -39,23 +39,21 @@ class Diagnosis(Struct, frozen=True):
 
 
 async def climb(
-    host: Host, targets: Sequence[Target], *, server: int | None = None, since: float | None = None, asked: bool = True,
-    trigger: bool = False,
-) -> Diagnosis:  # fmt: skip
+    host: Host, targets: Sequence[Target], *, server: int | None = None, since: float | None = None, asked: bool = True
+) -> Diagnosis:
     """Kernel log, RAS, flight-recorder dumps that lie there, and stacks; two commands at a time.
 
-    `since`: when the launch began, host's wall clock. `trigger`: the user has said yes to new flight-recorder dumps.
-    Raises HostUnreachable; a rung that fails otherwise is in `unread`.
+    `since`: when the launch began, host's wall clock. Raises HostUnreachable; a rung that fails otherwise is in `unread`.
     """
     began = time.monotonic()
     notes: list[str] = []
     looked, (counted, (found, why), recorded) = await asyncio.gather(
         guarded(stacks.dump(host, targets, asked=asked), Stacks(asked=asked), "stacks", notes),
-        quiet_rungs(host, targets, server, since, trigger, notes),
+        quiet_rungs(host, targets, server, since, notes),
     )
     notes += [why] if why else []
     notes += [f"NCCL RAS: {counted.text}"] if not counted.counts and counted.text else []
-    notes += recorded.unread if recorded and (trigger or recorded.dumps) else []
+    notes += recorded.unread if recorded.dumps else []
     notes += [f"{item.rank or 'process'} (pid {item.pid}): {item.reason}" for item in looked.unread]
     return Diagnosis(looked, counted, found, tuple(dict.fromkeys(notes)), time.monotonic() - began, recorded)
 
@@ -78,14 +76,14 @@ Logged = tuple[tuple[Finding, ...], str]
 
 
 async def quiet_rungs(
-    host: Host, targets: Sequence[Target], server: int | None, since: float | None, trigger: bool, notes: list[str]
-) -> tuple[Collectives, Logged, Recorded | None]:
+    host: Host, targets: Sequence[Target], server: int | None, since: float | None, notes: list[str]
+) -> tuple[Collectives, Logged, Recorded]:
     """RAS, kernel log and flight recorders, on one channel after the other."""
     names = {target.pid: target.rank for target in targets if target.rank and RANK.search(target.rank)}
     unasked = collectives.nothing("not asked")
     counted = await guarded(collectives.ask(host, names, server), unasked, "NCCL RAS", notes)
     nothing: Logged = ((), "")
     logged = await guarded(kernel.read(host, since), nothing, "kernel log", notes)
-    dumps = recorder.ask(host, targets, trigger=trigger)
-    recorded: Recorded | None = await guarded(dumps, Recorded(None, {}, ()), "flight recorder", notes)
+    dumps = recorder.ask(host, targets, trigger=False)
+    recorded = await guarded(dumps, Recorded(None, {}, ()), "flight recorder", notes)
     return counted, logged, recorded
