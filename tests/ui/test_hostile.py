@@ -12,8 +12,9 @@ from rich.cells import cell_len
 
 from tests.ui import launches
 from tests.ui.stage import staged
-from tuimon.launch.view import LogLine, ProcessView, Verdict
+from tuimon.launch.view import LaunchView, LogLine, ProcessView, Verdict
 from tuimon.ui import title
+from tuimon.ui.actions import ACTIONS
 from tuimon.ui.loglines import Look, entry
 from tuimon.ui.rows import cells, clean, cut, fit, frame, left, width_of
 
@@ -93,13 +94,24 @@ async def test_a_pane_that_fails_says_so_and_the_others_go_on(monkeypatch: pytes
         assert stage.has("gpus cannot be drawn: ZeroDivisionError: nothing to divide by", "SILENT STALL", "╭─ Launch")
 
 
-async def test_a_view_that_cannot_be_read_is_one_line_and_the_next_one_is_drawn() -> None:
+async def test_a_view_that_cannot_be_read_costs_only_the_parts_that_need_it() -> None:
     async with staged(launches.stall()) as stage:
-        broken = replace(launches.stall(), verdict=None)  # what a bug elsewhere could give us
+        broken = replace(launches.stall(), phases=None)  # what a bug elsewhere could give us
         await stage.crank(broken)
+        assert stage.has("launch cannot be drawn: TypeError", "SILENT STALL", "0 TP0", "following")
         await stage.crank(launches.quiet())
-        await stage.crank()
-        assert stage.has("QUIET 14 s")
+        assert stage.has("QUIET 14 s", "✔ arguments")
+
+
+async def test_an_action_whose_reason_fails_is_disabled_and_the_screen_lives(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(_view: LaunchView) -> str | None:
+        raise ValueError("zip")
+
+    monkeypatch.setattr("tuimon.ui.app.ACTIONS", tuple(replace(action, why=fail) for action in ACTIONS))
+    async with staged(launches.stall()) as stage:
+        assert stage.has("SILENT STALL", "╭─ GPUs")
+        await stage.press("s")
+        assert "stacks: tuimon's own error: ValueError: zip" in stage.line(-1)
 
 
 def test_the_title_of_the_terminal_carries_the_verdict_and_no_escape_codes() -> None:

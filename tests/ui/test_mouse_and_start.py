@@ -25,11 +25,11 @@ async def test_a_click_on_the_footer_presses_the_key() -> None:
 
 
 async def test_a_click_on_a_disabled_key_says_why() -> None:
-    async with staged(launches.stall()) as stage:
+    async with staged(launches.waiting(), (160, 40)) as stage:
         at = stage.line(-1).index("d diagnose")
         await stage.pilot.click("#footer", offset=(at + 1, 0))
         await stage.crank()
-        assert "diagnose: not built yet" in stage.line(-1)
+        assert "diagnose: no server found yet" in stage.line(-1)
 
 
 async def test_a_click_focuses_a_pane_and_z_zooms_it() -> None:

@@ -26,6 +26,7 @@ from tuimon.ui.errors import BadKeys
 from tuimon.ui.footer import Footer
 from tuimon.ui.inks import Inks
 from tuimon.ui.pane import Canvas, Painted
+from tuimon.ui.reasons import reason
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.words import age
 from tuimon.watch.watching import Watching
@@ -122,9 +123,16 @@ class TuimonApp(Canvas, inherit_bindings=False):
         try:
             self._draw()
         except Exception as error:  # noqa: BLE001  whatever is wrong with one view, the next one may be drawn
-            self._said = (f"drawing failed: {type(error).__name__}: {error}", self._clock() + SAID)
+            self._complain(f"drawing failed: {type(error).__name__}: {error}")
         if self._tty and endings.terminal_gone():
             self.exit()
+
+    def _complain(self, words: str) -> None:
+        """Say it without drawing anything else: that is what has just failed."""
+        self._said = (words, self._clock() + SAID)
+        for footer in self.screen.query(Footer):
+            footer.said = words
+            footer.redraw()
 
     def _draw(self) -> None:
         now = self._clock()
@@ -153,7 +161,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
             return
         actions = self._footer_actions()
         footer.said, footer.paused = said, paused
-        footer.keys = tuple((a.id, shown(a.keys[0]), a.word, a.why(self.view) is None) for a in actions if a.keys)
+        footer.keys = tuple((a.id, shown(a.keys[0]), a.word, reason(a, self.view) is None) for a in actions if a.keys)
         footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
         if isinstance(screen, BoardScreen):
             screen.banner.keys = self._banner_keys()
@@ -169,7 +177,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         if self.view.verdict.state not in RED:
             return ()
         asks = [action for action in self.actions if action.group == "Ask the host" and action.footer]
-        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and a.why(self.view) is None)
+        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and reason(a, self.view) is None)
 
     def _write_title(self) -> None:
         words = title.words(self.view)
@@ -213,7 +221,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
 
     def action_press(self, name: str) -> None:
         """Do an action of the table, or say why it cannot be done."""
-        why = self.by_id(name).why(self.view)
+        why = reason(self.by_id(name), self.view)
         if why is not None:
             self.say(f"{self.by_id(name).word}: {why}")
             return
@@ -229,7 +237,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002  Textual's
         """The palette: all of our actions, and the choice of a theme."""
         for action in self.actions:
-            why = action.why(self.view)
+            why = reason(action, self.view)
             words = f"{keys_of(action)} · {why or action.help}"
             yield SystemCommand(action.word, escape(words), partial(self.action_press, action.id))
         yield SystemCommand("theme", "Choose another theme", self.action_change_theme)

