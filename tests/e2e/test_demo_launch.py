@@ -28,7 +28,7 @@ BAR = re.compile(
     r"\[(?P<el>[\d:?]+)<(?P<eta>[\d:?]+), +(?P<rate>[^\]]+)\]"
 )
 LINES = {
-    "args": r"^server_args=ServerArgs\(model_path='/models/Kimi-K2.5', .*tp_size=8, .*speculative_algorithm='EAGLE3'",
+    "args": r"^server_args=ServerArgs\(model_path='models/Kimi-K2.5', .*tp_size=8, .*speculative_algorithm='EAGLE3'",
     "dist": r"^Init torch distributed begin\.$",
     "distend": r"^Init torch distributed ends\. mem usage=-?[\d.]+ GB$",
     "load": r"^Load weight begin\. avail mem=[\d.]+ GB$",

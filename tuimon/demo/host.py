@@ -87,9 +87,11 @@ class DemoHost:
         """Start a program of ours that ends when its stdin ends. Raises HostUnreachable."""
         return await self._up().start(argv)
 
-    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         """The bytes of a file from `offset` on, for ever."""
-        return self._up().follow(path, offset, inode)
+        return self._up().follow(path, offset, inode, mark)
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the host, atomically. Raises TransferFailed."""

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import setproctitle
 
-from tuimon.demo import nvml
+from tuimon.demo import models, nvml
 from tuimon.demo.errors import DemoFailed
 from tuimon.demo.scenarios import Scenario, phases
 
@@ -52,6 +52,7 @@ class Launch:
                 launch = cls(keeper, await _folder(keeper), port)
                 launch.pids = await launch._cast()
                 launch.pynvml.write_bytes(nvml.source(launch.folder))
+                models.write(launch.folder, scenario.name)
         except TimeoutError:
             await _end(keeper)
             raise DemoFailed(f"The demo's launch did not start within {START_S:g} s") from None
@@ -105,8 +106,8 @@ def _order(scenario: Scenario, pace: str) -> tuple[dict[str, object], int]:
     }
     argv = [
         "-W", "ignore", "-m", "sglang.launch_server",
-        "--model-path", "/models/Kimi-K2.5", "--tp-size", "8", "--trust-remote-code",
-        "--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "/models/kimi-k2.5-eagle3",
+        "--model-path", models.TARGET, "--tp-size", "8", "--trust-remote-code",
+        "--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", models.DRAFT,
         "--speculative-num-steps", "3", "--speculative-eagle-topk", "1", "--speculative-num-draft-tokens", "4",
         "--mem-fraction-static", "0.75", "--enable-metrics", "--host", "127.0.0.1", "--port", str(port),
     ]  # fmt: skip

@@ -67,7 +67,7 @@ class Requests(http.server.BaseHTTPRequestHandler):
             return self._health()
         if path == "/metrics":
             return self._send(200, METRICS.format(running=self.server.running, tokens=self.server.tokens).encode())
-        return self._answer(200, {"model_path": "/models/Kimi-K2.5", "is_generation": True, "version": "0.5.6"})
+        return self._answer(200, {"model_path": "models/Kimi-K2.5", "is_generation": True, "version": "0.5.6"})
 
     def do_POST(self) -> None:
         """`/generate` and its relatives."""

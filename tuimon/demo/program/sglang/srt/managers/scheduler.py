@@ -1,5 +1,6 @@
 """One rank: loads target and draft, then runs batches for the launcher."""
 
+import faulthandler
 import random
 import socket
 import time
@@ -77,6 +78,7 @@ class Scheduler:
 
 def run_scheduler_process(rank: int, links: list[socket.socket], ready: socket.socket, requests: socket.socket) -> None:
     """What a rank's process does."""
+    faulthandler.enable()  # as SGLang's schedulers do
     scheduler = Scheduler(rank, links)
     ready.sendall(b"r")
     scheduler.event_loop_normal(requests)
