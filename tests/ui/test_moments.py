@@ -75,6 +75,13 @@ async def test_without_a_link_nothing_is_judged_and_the_next_try_is_named() -> N
         assert "SILENT STALL" not in stage.text()
 
 
+async def test_a_long_reason_why_the_link_is_lost_leaves_room_for_the_next_try() -> None:
+    view = launches.MOMENTS["unreachable"]()
+    view = replace(view, link=replace(view.link, reason="the host has stopped answering. " * 5))
+    async with staged(view, (80, 24)) as stage:
+        assert stage.has("UNREACHABLE no data for 12 s: the host has", "…, next try in 3 s")
+
+
 @pytest.mark.parametrize("moment", ["stall", "serving"])
 async def test_an_error_of_our_own_is_said_in_place_of_an_old_verdict(moment: str) -> None:
     view = replace(launches.MOMENTS[moment](), broken="ImportError: bug")

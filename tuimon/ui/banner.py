@@ -181,7 +181,8 @@ def _line(view: LaunchView, width: int) -> tuple[Row, str]:
     if link.state == "connecting" and view.server is None:
         return _said(f" ◌ CONNECTING to {clean(view.host)}", [clean(link.detail or "")], width, "calm")
     if verdict.state == "unreachable":
-        return _said(" ╳ UNREACHABLE", _unreachable(view), width, "amber")
+        start = " ╳ UNREACHABLE"
+        return _said(start, _unreachable(view, width - cells(start) - 1), width, "amber")
     if verdict.state == "quiet":
         start = f"░░ QUIET {age(view.now - verdict.since)} ·"
         words = cut(clean(verdict.headline), max(0, width - cells(start) - 5))
@@ -206,11 +207,14 @@ def _said(start: str, pieces: list[str], width: int, ink: str) -> tuple[Row, str
     return (*head, *words), quiet
 
 
-def _unreachable(view: LaunchView) -> list[str]:
+def _unreachable(view: LaunchView, width: int) -> list[str]:
+    """How long, why, and when it is tried again: a long reason is cut, the next try is not."""
     link = view.link
     silent = view.data_age if view.data_age is not None else view.now - link.since
     tries = "" if link.next_try is None else f", next try in {age(link.next_try - view.now)}"
-    return [f"no data for {age(silent)}: {clean(link.reason or 'link lost')}{tries}", "nothing is judged meanwhile"]
+    start = f"no data for {age(silent)}: "
+    reason = cut(clean(link.reason or "link lost"), max(0, width - cells(start) - cells(tries)))
+    return [f"{start}{reason}{tries}", "nothing is judged meanwhile"]
 
 
 def _took(view: LaunchView) -> str:
