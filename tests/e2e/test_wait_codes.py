@@ -62,7 +62,8 @@ class Waits:
         return Done(process.returncode, json.loads(out), err)
 
     def close(self) -> None:
-        for process in (*self._running.values(), *self._servers):
+        running: list[subprocess.Popen[str] | subprocess.Popen[bytes]] = [*self._running.values(), *self._servers]
+        for process in running:
             process.kill()
             process.wait()
 

@@ -212,11 +212,18 @@ def test_a_command_that_fails_is_said(tmp_path: Path) -> None:
     assert run(["true"], b"x" * 10_000_000, 5.0) is None  # it does not read its stdin
 
 
-def test_a_slow_command_does_not_hold_up_the_looking() -> None:
+def test_a_slow_command_does_not_hold_up_the_looking_nor_the_end(tmp_path: Path) -> None:
     troubles: list[str] = []
-    command = OnChange("sleep 1000", troubles.append, limit=0.3)
+    pids = tmp_path / "pids"
+    command = OnChange(f"sh -c 'echo $$ >> {pids}; exec sleep 1000'", troubles.append, limit=100)
     began = time.monotonic()
     for _ in range(20):
         command.tell({})
     assert time.monotonic() - began < 0.2
     assert any("one was dropped" in words for words in troubles)
+    while not pids.exists():
+        assert time.monotonic() - began < 5
+    command.stop(within=0.1)
+    assert time.monotonic() - began < 5
+    [pid] = pids.read_text().split()
+    assert not _lives(int(pid))

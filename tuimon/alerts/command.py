@@ -29,6 +29,8 @@ class OnChange:
         self._trouble = trouble
         self._limit = limit
         self._waiting: queue.Queue[bytes | None] = queue.Queue(WAITING)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._given_up = False
         self._thread = threading.Thread(target=self._main, name="tuimon-on-change", daemon=True)
         self._thread.start()
 
@@ -39,17 +41,24 @@ class OnChange:
         except queue.Full:
             self._trouble(f"{self.argv[0]} is slower than the changes: one was dropped")
 
-    def stop(self) -> None:
-        """Wait until the command has been run for all that waits, at most for one time limit."""
+    def stop(self, within: float) -> None:
+        """Wait until the command has been run for all that waits; after `within` seconds it is killed."""
         with suppress(queue.Full):
             self._waiting.put_nowait(None)
-        self._thread.join(self._limit + 1)
+        self._thread.join(within)
+        self._given_up = True
+        process = self._process
+        if self._thread.is_alive() and process is not None:
+            end(process)
 
     def _main(self) -> None:
-        while (document := self._waiting.get()) is not None:
-            words = run(self.argv, document, self._limit)
+        while (document := self._waiting.get()) is not None and not self._given_up:
+            words = run(self.argv, document, self._limit, self._begun)
             if words:
                 self._trouble(words)
+
+    def _begun(self, process: subprocess.Popen[bytes]) -> None:
+        self._process = process
 
 
 def split(command: str) -> list[str]:
@@ -68,7 +77,12 @@ def split(command: str) -> list[str]:
     return argv
 
 
-def run(argv: list[str], document: bytes, limit: float) -> str | None:
+def run(
+    argv: list[str],
+    document: bytes,
+    limit: float,
+    begun: Callable[[subprocess.Popen[bytes]], None] = lambda process: None,  # noqa: ARG005  nobody wants to know
+) -> str | None:
     """Run once; what went wrong in words. After `limit` seconds it and its children are killed."""
     try:
         process = subprocess.Popen(
@@ -76,14 +90,21 @@ def run(argv: list[str], document: bytes, limit: float) -> str | None:
         )
     except OSError as error:
         return f"{argv[0]} cannot be run: {error.strerror or error}"
+    begun(process)
     try:
         process.communicate(document, timeout=limit)
     except subprocess.TimeoutExpired:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in this group
-        process.wait()
+        end(process)
         return f"{argv[0]} did not end within {limit:.0f} s and was killed"
     except OSError as error:
         process.wait()
         return f"{argv[0]}: {error.strerror or error}"
     return f"{argv[0]} ended with {process.returncode}" if process.returncode else None
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """Kill the command and its children."""
+    if process.poll() is None:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in this group
+        process.wait()

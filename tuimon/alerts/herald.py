@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tuimon.alerts.changes import Change, Changes
-from tuimon.alerts.command import OnChange
+from tuimon.alerts.command import LIMIT, OnChange
 from tuimon.alerts.terminal import BELL, notification
 from tuimon.config import Settings
 from tuimon.headless.check import report
@@ -32,13 +32,13 @@ class Herald:
         self._last = view
         self._announce(self._changes.see(view), view)
 
-    def stop(self, view: LaunchView | None = None) -> None:
-        """Announce what the last view says, and wait for the command (at most 11 s)."""
+    def stop(self, view: LaunchView | None = None, within: float = LIMIT) -> None:
+        """Announce what the last view says, and wait for the command."""
         view = view or self._last
         if view is not None:
             self._announce(self._changes.see(view, last=True), view)
         if self._command is not None:
-            self._command.stop()
+            self._command.stop(within)
 
     def _announce(self, change: Change | None, view: LaunchView) -> None:
         if change is None:

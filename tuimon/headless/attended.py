@@ -12,6 +12,9 @@ if TYPE_CHECKING:
     from tuimon.config import Settings
     from tuimon.headless.beside import Beside
 
+_STOP_WITHIN = 1.0
+"""Seconds for the last word of each, when somebody has pressed q."""
+
 
 class Attended(LiveWatch):
     """LiveWatch; `terminal` takes bells and notifications once there is a screen to send them through."""
@@ -40,7 +43,7 @@ class Attended(LiveWatch):
             self._beginning.join(1.0)
         beside, self._beside = self._beside, None
         if beside is not None:
-            beside.stop()
+            beside.stop(within=_STOP_WITHIN)
         super().stop()
 
     def _begin(self) -> None:

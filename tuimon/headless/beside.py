@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from tuimon.alerts.command import LIMIT
 from tuimon.alerts.herald import Herald
 from tuimon.history.remembering import Remembering
 from tuimon.launch.events import Finding
@@ -44,8 +45,8 @@ class Beside:
         for onlooker in self._onlookers:
             onlooker.start()
 
-    def stop(self, view: LaunchView | None = None) -> None:
-        """A last look each. `view`: the last word is known, announce it at once."""
+    def stop(self, view: LaunchView | None = None, within: float = LIMIT) -> None:
+        """A last look each, and at most `within` seconds for each. `view`: the last word, announced at once."""
         for onlooker in self._onlookers:
-            onlooker.stop()
-        self._herald.stop(view)
+            onlooker.stop(within)
+        self._herald.stop(view, within)

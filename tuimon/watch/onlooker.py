@@ -13,8 +13,6 @@ from tuimon.watch.watching import Watching
 
 EVERY = 0.5
 """Seconds between looks; views are replaced at most four times a second, at least once."""
-_STOP_WITHIN = 15.0
-"""Seconds for the last look: a user's command may run for 10."""
 
 
 class Onlooker:
@@ -35,11 +33,11 @@ class Onlooker:
         """Begin."""
         self._thread.start()
 
-    def stop(self) -> None:
-        """One last look, then end; waits at most 15 s."""
+    def stop(self, within: float) -> None:
+        """One last look, then end; waits at most `within` seconds."""
         self._ending.set()
         if self._thread.is_alive():
-            self._thread.join(_STOP_WITHIN)
+            self._thread.join(within)
 
     def _main(self) -> None:
         seen: LaunchView | None = None
