@@ -148,20 +148,9 @@ SERVER = ServerView(
     shape="tp 8 · EAGLE3",
     ranks=tuple(f"TP{index}" for index in range(8)),
     launch=3,
-    argv=tuple(
-        [
-            "python",
-            "-m",
-            "sglang.launch_server",
-            "--model-path",
-            "/data/models/Kimi-K2.5",
-            "--tp-size",
-            "8",
-            "--speculative-algorithm",
-            "EAGLE3",
-            "--speculative-draft-model-path",
-            "/data/eagle3/draft",
-        ]
+    argv=(
+        *("python", "-m", "sglang.launch_server", "--model-path", "/data/models/Kimi-K2.5", "--tp-size", "8"),
+        *("--speculative-algorithm", "EAGLE3", "--speculative-draft-model-path", "/data/eagle3/draft"),
     ),
 )
 
