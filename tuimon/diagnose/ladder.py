@@ -11,7 +11,7 @@ from msgspec import Struct
 
 from tuimon.diagnose import collectives, kernel, recorder, stacks
 from tuimon.diagnose.recorder import Recorded
-from tuimon.diagnose.targets import RANK, Target
+from tuimon.diagnose.targets import Target, names
 from tuimon.errors import TuimonError
 from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.host import Host
@@ -79,9 +79,8 @@ async def quiet_rungs(
     host: Host, targets: Sequence[Target], server: int | None, since: float | None, notes: list[str]
 ) -> tuple[Collectives, Logged, Recorded]:
     """RAS, kernel log and flight recorders, on one channel after the other."""
-    names = {target.pid: target.rank for target in targets if target.rank and RANK.search(target.rank)}
     unasked = collectives.nothing("not asked")
-    counted = await guarded(collectives.ask(host, names, server), unasked, "NCCL RAS", notes)
+    counted = await guarded(collectives.ask(host, names(targets), server), unasked, "NCCL RAS", notes)
     nothing: Logged = ((), "")
     logged = await guarded(kernel.read(host, since), nothing, "kernel log", notes)
     dumps = recorder.ask(host, targets, trigger=False)

@@ -65,6 +65,11 @@ def order(process: Process, launcher: int | None) -> int:
     return 0 if RANK.search(process.rank) else 1
 
 
+def names(targets: Iterable[Target]) -> dict[int, str]:
+    """Ranks' names by pid; empty for those that no title names (torchrun), which are ours all the same."""
+    return {target.pid: target.rank if target.rank and RANK.search(target.rank) else "" for target in targets}
+
+
 def natural(text: str) -> tuple[tuple[str, int], ...]:
     """A key that puts TP2 before TP10."""
     return tuple((letters, int(digits or 0)) for letters, digits in re.findall(r"(\D*)(\d{0,18})", text))

@@ -21,7 +21,7 @@ from tuimon.diagnose import (
     told,
 )
 from tuimon.diagnose.errors import DiagnoseError
-from tuimon.diagnose.targets import RANK, Target, choose
+from tuimon.diagnose.targets import Target, choose, names
 from tuimon.hosts.errors import CommandTimedOut
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Finding, Report, Stacks
@@ -98,9 +98,8 @@ class Errands:
         )
 
     async def _collectives(self, host: Host, by_key: bool) -> None:
-        names = {target.pid: target.rank for target in self._targets() if target.rank and RANK.search(target.rank)}
         server = self._board.server
-        counted = await collectives.ask(host, names, server.pid if server else None)
+        counted = await collectives.ask(host, names(self._targets()), server.pid if server else None)
         self._board.post(counted)
         self._tell("collectives", told.collectives(counted), by_key)
 
