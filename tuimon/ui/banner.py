@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from tuimon.launch.view import RED, LaunchView, State, Verdict
+from tuimon.ui.brief import reasons
 from tuimon.ui.pane import Painted
 from tuimon.ui.rows import Row, cells, clean, cut, fit, flow, spread, width_of
 from tuimon.ui.words import about, age, clock, duration
@@ -30,6 +31,7 @@ class Banner(Painted):
     def slice(self, view: LaunchView) -> object:
         return (
             view.verdict,
+            reasons(view),
             view.link,
             view.serving,
             view.error,
@@ -110,8 +112,10 @@ def _head(view: LaunchView, width: int, *, gap: str) -> Row:
     return spread((*start, *said), end, width, "reddim")
 
 
-def _evidence(verdict: Verdict, width: int) -> Row:
-    return flow([((clean(e.text), "reddim"),) for e in verdict.evidence], width, (" · ", "reddim"))
+def _evidence(view: LaunchView) -> list[Row]:
+    """Nothing where it crashed: there the error is the evidence."""
+    dead = view.verdict.state == "crashed"
+    return [] if dead else [((reason, "reddim"),) for reason in reasons(view)]
 
 
 def _hints(keys: tuple[tuple[str, str], ...]) -> Row:
@@ -145,8 +149,8 @@ def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], 
     """The lines of the full banner, at most `most`: what, evidence, why, and what to press."""
     verdict = view.verdict
     lines = [_head(view, width, gap="  ")]
-    if verdict.evidence:
-        lines.append(_evidence(verdict, width))
+    if evidence := _evidence(view):
+        lines.append(flow(evidence, width, (" · ", "reddim")))
     lines += _reasons(view, width)[: max(0, most - 1 - len(lines))]
     advice: Row = ((clean(verdict.advice or ""), "red"),)
     lines.append(spread(advice, _hints(keys), width, "reddim"))
@@ -161,7 +165,7 @@ def _tight(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...]) -> l
         [((f"first error: {clean(view.error)}", "reddim"),)] if view.error and verdict.state == "crashed" else []
     )
     pieces += [((f"{clean(m.milestone)}: {_brief(clean(m.because))}", "reddim"),) for m in verdict.missing[:1]]
-    pieces += [((clean(e.text), "reddim"),) for e in verdict.evidence]
+    pieces += _evidence(view)[1:]  # that the log is silent stands in the head
     room = width - width_of(hints) - 1
     words = flow(pieces, room, (" · ", "reddim")) or fit(pieces[0] if pieces else (), room, "reddim")
     return [_head(view, width, gap=" "), spread(words, hints, width, "reddim")]
