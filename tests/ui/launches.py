@@ -187,7 +187,7 @@ def signs(age: float) -> tuple[SignView, ...]:
         sign("compilers", None, ""),
         sign("network", None, ""),
         sign("answers", None, "refused"),
-        sign("stacks", None, "not in 3 looks"),
+        sign("stacks", None, "unmoved in 3 looks"),
     )
 
 

@@ -40,7 +40,7 @@ async def test_the_stall_says_what_where_why_and_what_to_press() -> None:
     async with staged(launches.stall()) as stage:
         assert stage.has("SILENT STALL  4 m 12 s", "after “CUDA graphs”, nothing alive", "suspect: TP3")
         assert stage.has("draft model load: expected (speculative_algorithm=EAGLE3), not seen", "s stacks")
-        assert stage.has("log silent · 8 GPUs 0 % at idle power · 10 of 10 processes asleep · stacks unmoved 3×")
+        assert stage.has("log silent · 8 GPUs idle, 89 W at most · all 10 processes asleep · stacks unmoved in 3 looks")
 
 
 async def test_the_age_of_a_stall_counts_up_and_nothing_else_changes() -> None:
