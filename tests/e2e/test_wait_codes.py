@@ -21,7 +21,7 @@ print("INFO 03-04 10:15:33 [api_server.py:1] vLLM API server version 0.11.0", fl
 time.sleep(float(sys.argv[1]))
 if sys.argv[2] == "crash":
     raise RuntimeError("Engine core initialization failed. See root cause above.")
-print("INFO:     Application shutdown complete.", flush=True)
+print("INFO 03-04 10:15:43 [launcher.py:99] Shutting down FastAPI HTTP server.", flush=True)
 """
 
 

@@ -180,6 +180,14 @@ def test_a_crash_ends_the_waiting_also_where_stalls_are_only_reported() -> None:
     assert wait([view("crashed")], Wish(on_stall="report"))[0].outcome == "crashed"
 
 
+def test_the_last_lines_may_come_after_the_processes_are_gone() -> None:
+    gone = replace(view("crashed"), processes=())
+    ended = replace(view("finished"), processes=())
+    assert wait([gone, gone, ended], Wish(until="exit"))[0].outcome == "exited"
+    assert wait([gone], Wish(until="exit"))[0].waited >= waiting.SETTLES
+    assert wait([gone], Wish(until="exit", timeout=1.5))[0].outcome == "crashed"
+
+
 def test_without_a_terminal_there_is_a_line_for_each_change_only() -> None:
     def loading(count: float, now: float) -> LaunchView:
         return replace(view(now=now), phases=(PhaseView("weights", "running", count=count, total=64, eta=9.0 - count),))

@@ -23,6 +23,9 @@ if TYPE_CHECKING:
 SCHEMA = "tuimon.wait/1"
 SAVING = 30.0
 """Seconds for a look at the stacks at a stall: eight ranks take 0.3 s, an upload of py-spy over a slow link longer."""
+SETTLES = 2.0
+"""Seconds that an end must have lasted: processes are seen to be gone before the last lines of the log are read."""
+OVER = frozenset({"crashed", "exited"})
 STALLS = frozenset({"stalled", "spinning", "frozen", "failing"})
 
 Until = Literal["ready", "serving", "exit"]
@@ -77,6 +80,7 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
     began = time.monotonic()
     saved: list[str] = []
     stalled = False
+    over: float | None = None
     view = watching.view
     while True:
         waited = time.monotonic() - began
@@ -87,7 +91,9 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
                 progress.tell(check.words(view))
             saved += save_stacks(watching, view, progress, wish.saving)
             view = _newest(watching, view, wish)
-        if found is not None and (found != "stalled" or wish.on_stall == "exit"):
+        over = (waited if over is None else over) if found in OVER else None
+        settled = over is None or waited - over >= SETTLES or waited >= wish.timeout
+        if found is not None and settled and (found != "stalled" or wish.on_stall == "exit"):
             return Answer(found, view, waited, tuple(saved))
         if view.link.state == "up":  # while it is down nobody knows whether the stall goes on
             stalled = found == "stalled"
