@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from itertools import pairwise
 
 import msgspec
@@ -55,6 +56,24 @@ def test_any_text_is_read_and_told_without_an_exception(text: bytes) -> None:
         msgspec.json.encode(reading.told(1003.0))
         window = reading.lines()
         assert len(window.slice(window.first, window.end)) == window.end - window.first
+
+
+def test_lines_made_to_be_slow_or_deep_are_neither() -> None:
+    """Each of these took minutes or the recursion limit with a naive pattern; all together take a CPU second."""
+    bar = b"a: 10%|#| 1/10 [00:01<00:09, 1it/s]"
+    nasty = [
+        b"1" * 100_000 + b"% |1/1 [", b"1%|" * 60_000, bar * 5_000, b"(" * 100_000 + b" pid=1) x", b"[20" * 60_000,
+        b"\x1b[" * 100_000, b"server_args={" + b"'a': {" * 20_000, b"server_args=ServerArgs(" + b"a=((" * 30_000,
+        b"api_key=" + b"a_" * 60_000 + b"key", b"://" + b"a:" * 60_000, b"Decode batch, " + b"accept len: 1, " * 9_000,
+    ]  # fmt: skip
+    start = time.process_time()
+    for line in nasty:
+        reading = Reading()
+        reading.feed(line + b"\n", 1000.0)
+        reading.told(1001.0)
+        window = reading.lines()
+        window.slice(window.first, window.end)
+    assert time.process_time() - start < 10.0
 
 
 def test_lines_before_the_engine_is_known_are_read_again() -> None:

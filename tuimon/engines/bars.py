@@ -6,11 +6,13 @@ import re
 
 from msgspec import Struct
 
-_BAR = re.compile(
-    rb"(?P<desc>[^|\r\n]*?):?[ ]*(?P<pct>\d{1,3})%(?: Completed \| |\|[^|\r\n]*\| ?)"
-    rb"(?P<n>[\d.]+[kMGTP]?)/(?P<total>[\d.]+[kMGTP]?) "
-    rb"\[(?P<elapsed>[\d:.]+|\?)<(?P<eta>[\d:.?]+)(?:, *(?P<rate>[^\]\r\n]{0,60}))?\]"
+_REST = re.compile(
+    rb"%(?: Completed \| |\|[^|\r\n]{0,400}\| ?)(?P<n>[\d.]{1,20}[kMGTP]?)/(?P<total>[\d.]{1,20}[kMGTP]?) "
+    rb"\[(?P<elapsed>[\d:.]{1,20}|\?)<(?P<eta>[\d:.?]{1,20})(?:, *(?P<rate>[^\]\r\n]{0,60}))?\]"
 )
+_PERCENT = re.compile(rb"\d{1,3}$")
+_LONGEST = 200  # bytes of a description
+_TRIES = 8  # percent signs that are looked at in one line
 _SCALE = {"k": 1e3, "M": 1e6, "G": 1e9, "T": 1e12, "P": 1e15}
 
 
@@ -25,7 +27,6 @@ class Bar(Struct, frozen=True):
     """Seconds by the bar's own clock."""
     end: int
     """Where the bar ends in the line: other processes write right behind it."""
-    start: int = 0
     pace: bytes = b""
     """Time left and rate as written: they change whenever something moved."""
 
@@ -34,13 +35,26 @@ def parse(line: bytes) -> Bar | None:
     """The bar in a line, or None. Cheap for lines without one."""
     if b"%" not in line or b"|" not in line:
         return None
-    match = _BAR.search(line)
-    if not match:
+    # From the percent sign on both sides: a pattern for the whole bar would be quadratic on a long line.
+    at = line.find(b"%")
+    for _ in range(_TRIES):
+        match = _REST.match(line, at) if at > 0 else None
+        if match:
+            break
+        at = line.find(b"%", at + 1)
+        if at < 0:
+            return None
+    else:
         return None
+    head = line[max(0, at - _LONGEST) : at]
+    percent = _PERCENT.search(head)
+    if match is None or percent is None:
+        return None
+    desc = head[: percent.start()].rpartition(b"|")[2].rpartition(b"\r")[2]
     count, total = _number(match["n"]), _number(match["total"])
     if count is None or total is None:
         return None
-    desc = match["desc"].rstrip(b" :")
+    desc = desc.rstrip(b" :")
     if desc.endswith(b")"):
         desc = desc[: desc.rfind(b"(")]
     desc = desc.strip()
@@ -50,7 +64,6 @@ def parse(line: bytes) -> Bar | None:
         total,
         _seconds(match["elapsed"]),
         match.end(),
-        match.start(),
         match["eta"] + (match["rate"] or b""),
     )
 

@@ -23,6 +23,7 @@ from tuimon.launch.told import Timer
 
 _MOST_RANKS = 4096
 _MOST_NOTES = 4096
+_MOST_BARS = 64  # drawn in one line without an end between them
 _LOOK_BACK = 100  # lines that are searched for a time
 _LIFELESS = frozenset({"probe", "heartbeat"})  # roles of lines that are no sign of life
 
@@ -177,15 +178,20 @@ class Fold:
     # --- bars ---------------------------------------------------------------------------------------------------------
 
     def _bar(self, line: bytes, bar: Bar, number: int, at: float) -> None:
-        found = self.matcher.find(line[: bar.end])
-        if self.redraw(bar, found, at):
-            self.life = (at, line[: bar.end])
-        name = found.rule.name if found else None
-        self.book.add(line[: bar.end], at, Note("progress", name, bar=bar.name or "·"))
-        rest = line[bar.end :]
-        if rest.strip():
-            # Other processes write right behind a bar that is being redrawn.
-            self.lines(((rest, number),), at)
+        """A bar, and what other processes write right behind it while it is being redrawn: lines, or more bars."""
+        for _ in range(_MOST_BARS):
+            drawn, rest = line[: bar.end], line[bar.end :]
+            found = self.matcher.find(drawn)
+            if self.redraw(bar, found, at):
+                self.life = (at, drawn)
+            self.book.add(drawn, at, Note("progress", found.rule.name if found else None, bar=bar.name or "·"))
+            if not rest.strip():
+                return
+            following = bars.parse(rest)
+            if following is None:
+                self.lines(((rest, number),), at)
+                return
+            line, bar = rest, following
 
     def redraw(self, bar: Bar, found: Found | None, at: float) -> bool:
         """A bar was drawn; True where that shows progress. Also for the unfinished last line, which comes again."""

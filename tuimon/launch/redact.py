@@ -9,7 +9,8 @@ import re
 
 HIDDEN = "***"
 
-_NAMES = r"(?:[a-z]+[_-])*(?:api[_-]?keys?|token|secret|password|passwd|credentials?)(?:[_-](?:key|id))?"
+# Bounded repeats: foreign text may not make this quadratic.
+_NAMES = r"(?:[a-z]{1,24}[_-]){0,4}(?:api[_-]?keys?|token|secret|password|passwd|credentials?)(?:[_-](?:key|id))?"
 _VALUE = r"(?:'(?:[^'\\]|\\.)*'?|\"(?:[^\"\\]|\\.)*\"?|[^\s,'\"()\[\]{}&;]+)"
 _LIST = rf"\[\s*{_VALUE}(?:\s*,\s*{_VALUE})*\s*\]?"
 # Values that say "there is none" stay: they are facts, and redacting them would claim a secret.
@@ -31,7 +32,7 @@ _HEADER = re.compile(
 # Well-known shapes: Hugging Face, OpenAI style, GitHub, Slack, AWS, and credentials inside a URL.
 _SHAPES = re.compile(
     r"\b(?:hf_[A-Za-z0-9]{16,}|sk-[A-Za-z0-9_-]{16,}|gh[pousr]_[A-Za-z0-9]{20,}|xox[abprs]-[A-Za-z0-9-]{10,}|AKIA[0-9A-Z]{16})"
-    r"|(?<=://)[^/\s:@]+:[^/\s@]+(?=@)"
+    r"|(?<=://)[^/\s:@]{1,200}:[^/\s@]{1,200}(?=@)"
 )
 # Token counts are no secrets: `#new-token: 6`, `max_tokens=16`, `token usage: 0.01`.
 _COUNT = re.compile(r"^[\d.,:%]+$")
