@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tuimon.engines.grammar import COMMON, Grammar, Library, library, ready, shipped
+from tuimon.engines.grammar import COMMON, Grammar, Library, library, ready, shipped, use
 from tuimon.engines.matching import Matcher
 from tuimon.engines.rule import Rule, literal
 from tuimon.launch.reading import Reading
@@ -149,6 +149,16 @@ def test_a_users_grammar_in_ten_lines_is_enough(tmp_path: Path) -> None:
     assert told.engine == "myserver"
     assert told.ready == 5.0
     assert [(phase.name, phase.state) for phase in told.phases] == [("weights", "done"), ("ready", "done")]
+
+
+def test_the_grammars_in_use_are_the_ones_the_program_was_started_with(tmp_path: Path) -> None:
+    use(user(tmp_path, mine=TEN_LINES))
+    try:
+        reading = Reading()
+        reading.feed(b"[myserver] loading /models/m\n", 5.0)
+        assert reading.told(5.0).engine == "myserver"
+    finally:
+        use(shipped())
 
 
 def test_a_users_rule_replaces_the_one_of_the_same_name(tmp_path: Path) -> None:

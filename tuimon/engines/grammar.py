@@ -124,6 +124,19 @@ def shipped() -> Library:
     return Library(grammars)
 
 
+_in_use: list[Library] = []
+
+
+def use(grammars: Library) -> None:
+    """Read logs with these from now on, where nobody says otherwise: called once, when the program starts."""
+    _in_use[:] = [grammars]
+
+
+def in_use() -> Library:
+    """The grammars that the program was started with; the shipped ones where it said nothing."""
+    return _in_use[0] if _in_use else shipped()
+
+
 def library(folder: Path) -> Library:
     """The shipped grammars with those of a user's folder (`*.toml`) added; a missing folder adds nothing."""
     grammars = dict(shipped().grammars)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 from tuimon.engines import bars, prefix
-from tuimon.engines.grammar import Library, shipped
+from tuimon.engines.grammar import Library, in_use
 from tuimon.launch import facts
 from tuimon.launch.clock import LogClock
 from tuimon.launch.events import LogReset, ServerFound
@@ -43,7 +43,7 @@ class Reading:
         most_lines: int = MOST_LINES,
     ) -> None:
         """`own_clock`: a log from anywhere, whose instants are its own times; `gaps` looks for silences in it."""
-        self._library = grammars if grammars is not None else shipped()
+        self._library = grammars if grammars is not None else in_use()
         self._own_clock = own_clock
         self._gaps = gaps
         self._most_lines = most_lines
