@@ -29,7 +29,7 @@ from tuimon.launch.view import (
 
 NOW = 1_764_430_270.0
 """15:31:10 UTC: the tests run in UTC."""
-GB = 10**9
+GB = 2**30
 
 
 class Window(Sequence[LogLine]):
@@ -192,8 +192,8 @@ def signs(age: float) -> tuple[SignView, ...]:
 
 
 PROCESSES = (
-    ProcessView("scheduler TP[0-2,4-7]", tuple(range(41300, 41307)), "S", "futex_wait_queue", 0.0, 497 * GB, 214),
-    ProcessView("scheduler TP3", (41303,), "S", "sk_wait_data", 0.0, 69 * GB, 210, suspect=True),
+    ProcessView("scheduler TP[0-2,4-7]", tuple(range(41300, 41307)), "S", "futex_wait_queue", 0.0, 497 * 10**9, 214),
+    ProcessView("scheduler TP3", (41303,), "S", "sk_wait_data", 0.0, 69 * 10**9, 210, suspect=True),
     ProcessView("detokenizer", (41310,), "S", "ep_poll", 0.0, GB // 2, 40),
     ProcessView("launcher 41231", (41231,), "S", "pipe_read", 0.0, GB, 88),
 )

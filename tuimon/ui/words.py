@@ -67,10 +67,13 @@ def size(count: float | None) -> str:
 
 
 def gigabytes(count: float | None) -> str:
-    """GPU memory as the field writes it: `71`, without its unit."""
+    """GPU memory as the field writes it: `71`, without its unit.
+
+    SGLang, vLLM and nvidia-smi count in powers of two and say GB; a reader compares ours with theirs.
+    """
     if count is None:
         return UNKNOWN
-    value = count / 1e9
+    value = count / 2**30
     return f"{value:.1f}" if value < 9.95 else f"{value:.0f}"
 
 
