@@ -35,20 +35,12 @@ def parse(line: bytes) -> Bar | None:
     """The bar in a line, or None. Cheap for lines without one."""
     if b"%" not in line or b"|" not in line:
         return None
-    # From the percent sign on both sides: a pattern for the whole bar would be quadratic on a long line.
-    at = line.find(b"%")
-    for _ in range(_TRIES):
-        match = _REST.match(line, at) if at > 0 else None
-        if match:
-            break
-        at = line.find(b"%", at + 1)
-        if at < 0:
-            return None
-    else:
+    match = _rest(line)
+    if match is None:
         return None
-    head = line[max(0, at - _LONGEST) : at]
+    head = line[max(0, match.start() - _LONGEST) : match.start()]
     percent = _PERCENT.search(head)
-    if match is None or percent is None:
+    if percent is None:
         return None
     desc = head[: percent.start()].rpartition(b"|")[2].rpartition(b"\r")[2]
     count, total = _number(match["n"]), _number(match["total"])
@@ -66,6 +58,19 @@ def parse(line: bytes) -> Bar | None:
         match.end(),
         match["eta"] + (match["rate"] or b""),
     )
+
+
+def _rest(line: bytes) -> re.Match[bytes] | None:
+    """A bar from its percent sign on: a pattern for the whole of it would be quadratic on a long line."""
+    at = 0
+    for _ in range(_TRIES):
+        at = line.find(b"%", at + 1)
+        if at < 0:
+            return None
+        match = _REST.match(line, at)
+        if match:
+            return match
+    return None
 
 
 def _number(text: bytes) -> float | None:
