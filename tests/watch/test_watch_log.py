@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.watch.scripted import SAMPLE, SERVER, Watched
 from tuimon.config import Settings
+from tuimon.hosts.errors import ChannelRefused
 from tuimon.hosts.host import LogPiece
 from tuimon.launch.events import (
     Gap,
     LogReset,
+    LogText,
     LogUnreadable,
     ServerFound,
     ServerGone,
@@ -107,3 +111,22 @@ def test_what_the_tail_says_beside_text_becomes_events(watched: Watched) -> None
     assert [(reset.why, reset.offset, reset.skipped) for reset in watched.seen(LogReset)] == [
         ("skipped", 900, 899), ("rotated", 0, 0),
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [
+        (ChannelRefused("opens no further session", "Raise MaxSessions"), "opens no further session"),
+        (TypeError("bug"), "tuimon's own error: TypeError('bug')"),
+    ],
+)
+def test_a_log_that_cannot_be_followed_says_why_where_it_would_be_shown(
+    watched: Watched, error: Exception, reason: str
+) -> None:
+    watched.start()
+    watched.says(SERVER)
+    watched.logs(error)
+    assert [event.reason for event in watched.seen(LogUnreadable)] == [reason]
+    watched.passes(5)
+    watched.logs(LogPiece("text", 0, b"weights\n", inode=7))
+    assert len(watched.seen(LogText)) == 1

@@ -8,6 +8,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from tuimon.hosts.errors import HostError, HostUnreachable
 from tuimon.hosts.host import Host, LogPiece
 from tuimon.launch.events import LogReset, LogText, LogUnreadable, ServerFound, ServerGone
 from tuimon.watch.announced import Announced
@@ -97,6 +98,13 @@ class Tailing:
         try:
             async for piece in pieces:
                 self._take(piece)
+        except HostUnreachable:
+            raise  # then all is unseen, not the log alone
+        except Exception as error:
+            # Shown where the log would be: without it the screen says "no line yet" for ever.
+            words = str(error) if isinstance(error, HostError) else f"tuimon's own error: {error!r}"
+            self._board.post(LogUnreadable(path=place.path, reason=words))
+            raise
         finally:
             await pieces.aclose()
 
