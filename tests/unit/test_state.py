@@ -19,9 +19,10 @@ from tuimon.launch.events import (
     Sample,
     ServerFound,
     Unlinked,
+    UsualTimes,
 )
 from tuimon.launch.state import Launch
-from tuimon.launch.view import RED
+from tuimon.launch.view import RED, PhaseView
 
 
 def test_before_a_link_there_is_no_judgement() -> None:
@@ -174,6 +175,15 @@ def test_the_view_holds_everything_the_screen_shows() -> None:
     assert view.findings == ("Xid 79 on GPU 3",)
     assert view.commands == ("py-spy dump: stacks (0.20 s)",)
     assert view.data_age == 0.0
+
+
+def test_the_timeline_says_what_a_phase_took_before() -> None:
+    story = Story(1)
+    story.tells(phases=(PhaseView("weights", "running"), PhaseView("ready", "expected")))
+    story.apply(UsualTimes(at=story.now, phases={"weights": 61.0}, launches=3))
+    view = story.launch.snapshot(story.now)
+    assert [phase.usual for phase in view.phases] == [61.0, None]
+    assert view.usual_launches == 3
 
 
 def test_the_probes_cost_is_a_share_of_one_core() -> None:

@@ -95,6 +95,19 @@ def test_a_lone_child_that_vanishes_matters_only_if_silence_follows() -> None:
     assert [s.pid for s in silent.suspects] == [302]
 
 
+def test_a_rank_that_was_dead_when_we_came_matters_where_its_peers_wait() -> None:
+    def came_late(does: str) -> Story:
+        story = Story(0)
+        story.others = [Rank(301, None, does=does), Rank(302, None, does="zombie")]
+        story.runs(4)
+        return story
+
+    assert not set(came_late("imports").states()) & RED
+    verdict = came_late("spins").launch.verdict
+    assert verdict.kind == "rank killed"
+    assert [s.pid for s in verdict.suspects] == [302]
+
+
 def test_no_rank_left_is_a_crash() -> None:
     story = _alive()
     story.everybody("zombie")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging import Story
-from tuimon.launch.events import Metrics
+from tuimon.launch.events import LogStat, Metrics
 from tuimon.launch.told import LogError, Timer
 from tuimon.launch.view import RED, ServingView
 
@@ -297,6 +297,16 @@ def test_a_useless_draft_model_is_an_alarm_beside_serving() -> None:
     assert verdict.state == "serving"
     assert "useless_draft" in verdict.alarms
     assert any("draft model is not working" in finding for finding in story.launch.snapshot(story.now).findings)
+
+
+def test_a_log_that_stays_empty_while_all_works_is_buffered() -> None:
+    story = Story(1, log=False)
+    story.log_stat = LogStat(path="/x.log", size=0, mtime=story.now, inode=1)
+    story.runs(50)
+    assert story.launch.snapshot(story.now).findings == ()
+    story.runs(20)
+    assert any("PYTHONUNBUFFERED" in finding for finding in story.launch.snapshot(story.now).findings)
+    assert not set(story.states()) & RED
 
 
 def test_memory_held_by_an_earlier_launch_is_said_before_ready() -> None:

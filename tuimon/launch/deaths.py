@@ -78,6 +78,7 @@ class Deaths:
                 del self._known[pid]
             elif process.state in "ZX":
                 self._lost(known, at, "zombie")
+        self._see_old_zombies(sample, at)
         self._remember(sample, at)
         self._see_halts(now, at)
 
@@ -94,6 +95,14 @@ class Deaths:
             return
         certain = known.titled or how == "zombie" or self._has_twin(known)
         self._missed[process.pid] = Death(pid=process.pid, rank=process.rank, at=at, how=how, certain=certain)
+
+    def _see_old_zombies(self, sample: Sample, at: float) -> None:
+        """A zombie that was never seen alive has no title any more; beside a rank of the same name it was one too."""
+        ranks = {(process.name, process.ppid) for process in ranks_of(sample.processes or ())}
+        for process in sample.processes or ():
+            known = process.pid in self._known or process.pid in self._missed
+            if process.state in "ZX" and not known and (process.name, process.ppid) in ranks:
+                self._missed[process.pid] = Death(process.pid, process.rank, at, "zombie", certain=False)
 
     def _has_twin(self, lost: _Known) -> bool:
         """A worker spawned together with this one lives on: so this was no child that had done its work."""

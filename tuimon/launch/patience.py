@@ -77,8 +77,9 @@ def host_seen(run: Run) -> bool:
 
 def _gpu_would_decide(run: Run) -> bool:
     """One core at 100 % without faults is a spin, a graph capture or a GPU at work: only GPU or stacks can tell."""
-    cpu = total(run.vitals.rates, "cpu") or 0.0
-    return not run.gpus.seen and run.vitals.stacks.looks < STACK_LOOKS and cpu >= SPINS
+    cpu = total(run.vitals.rates, "cpu")
+    busy = cpu is None or cpu >= SPINS
+    return not run.gpus.seen and run.vitals.stacks.looks < STACK_LOOKS and busy
 
 
 def cpu_idle(run: Run) -> bool:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal
 
+from msgspec import structs
+
 from tuimon.config import Patience
 from tuimon.launch import processes
 from tuimon.launch.events import (
@@ -31,7 +33,7 @@ from tuimon.launch.gpus import Gpus
 from tuimon.launch.run import Run
 from tuimon.launch.usual import with_usual
 from tuimon.launch.verdict import judge
-from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, ProcessView, Verdict
+from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, PhaseView, ProcessView, Verdict
 from tuimon.launch.waits import alarm_words
 
 MAX_COMMANDS = 200
@@ -114,7 +116,7 @@ class Launch:
 
     def _take_server(self, event: ServerFound) -> None:
         run = self.run
-        if run.server is not None and run.server.pid == event.pid and run.server.started in (None, event.started):
+        if event.same(run.server):
             run.server = event
             return
         self._keep(run, event.at)
@@ -201,6 +203,14 @@ class Launch:
             return None
         notes = {suspect.pid: suspect.reason for suspect in self.verdict.suspects if suspect.pid is not None}
         return processes.rows(run.processes, run.vitals.rates, suspects, notes, run.server.pid if run.server else None)
+
+
+def _with_usual(run: Run) -> tuple[PhaseView, ...]:
+    """The timeline with what each phase took before on this host."""
+    if run.usual is None:
+        return run.told.phases
+    usual = run.usual.phases
+    return tuple(structs.replace(phase, usual=usual.get(phase.name, phase.usual)) for phase in run.told.phases)
 
 
 def _command_words(event: CommandRun) -> str:

@@ -11,6 +11,8 @@ USELESS_DRAFT = "useless_draft"
 PORT_TAKEN = "port_taken"
 GPU_STRANGERS = "gpu_strangers"
 NOT_REACHABLE = "not_reachable"
+BUFFERED = 60.0
+"""Seconds."""
 UNREACHED = 10.0
 """Seconds after the ready line for which a port may stay closed."""
 
@@ -38,11 +40,23 @@ def unreached(run: Run, now: float) -> bool:
     return ready is not None and health.answered_at is None and health.bad >= 2 and now - ready >= UNREACHED
 
 
+def buffered(run: Run, now: float) -> bool:
+    """Alive for a minute without a byte in its log: Python keeps what it prints until a buffer is full."""
+    first, last = run.attention.first, run.vitals.last(but_log=True)
+    empty = run.growth.total == 0 and not run.told.lines
+    works = last is not None and now - last <= UNREACHED
+    return empty and works and first is not None and now - first >= BUFFERED
+
+
 def alarm_words(run: Run, now: float) -> list[str]:
     """The same in sentences, for the findings on the screen."""
     words = []
     if run.told.useless_draft:
         words.append("the draft model is not working: acceptance length 1.0, its weights were probably never loaded")
+    if buffered(run, now):
+        words.append(
+            "the log is empty though the launch works: its output is buffered, PYTHONUNBUFFERED=1 shows it at once"
+        )
     if run.health.stranger is not None:
         words.append(f"the port is answered by another process, pid {run.health.stranger}: this server will not get it")
     if unreached(run, now):
