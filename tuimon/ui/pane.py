@@ -22,9 +22,12 @@ from tuimon.ui.rows import Row, cells, fit, frame, plain
 
 
 class Canvas(App[None]):
-    """An app that has inks."""
+    """An app that has inks, and draws what is new."""
 
     inks: Inks
+
+    def tick(self) -> None:
+        """Draw what is new; nothing when nothing is."""
 
 
 class Painted(Widget):

@@ -26,6 +26,8 @@ TITLES = {
 class ReportScreen(SheetScreen):
     """The latest report of one action."""
 
+    IMPATIENT = True
+
     def __init__(self, of: str, busy: Callable[[], str | None], key: Callable[[str], str]) -> None:
         super().__init__()
         self.of = of

@@ -11,8 +11,11 @@ from tuimon.launch.view import LaunchView
 from tuimon.ui.banner import Banner
 from tuimon.ui.footer import Footer
 from tuimon.ui.header import Header
-from tuimon.ui.pane import Painted, Pane
+from tuimon.ui.pane import Canvas, Painted, Pane
 from tuimon.ui.rows import Row
+
+SOON = 0.05
+"""Seconds between looks for an answer that somebody waits for; looking costs nothing until there is one."""
 
 
 class Sheet(Pane):
@@ -40,6 +43,8 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     """A screen that shows rows made from the view."""
 
     TITLE: ClassVar[str] = ""
+    IMPATIENT: ClassVar[bool] = False
+    """Shows answers of the host, which are waited for."""
     AUTO_FOCUS = "#sheet"
 
     @property
@@ -52,6 +57,11 @@ class SheetScreen(Screen[None], inherit_bindings=False):
         yield Banner(id="banner")
         yield Sheet(self.heading)
         yield Footer(id="footer")
+
+    def on_mount(self) -> None:
+        if self.IMPATIENT:
+            assert isinstance(self.app, Canvas)  # noqa: S101  our screens live nowhere else
+            self.set_interval(SOON, self.app.tick)
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:
         """What is shown."""

@@ -22,6 +22,7 @@ class StacksScreen(SheetScreen):
     """All ranks' stacks, grouped."""
 
     TITLE = "Stacks"
+    IMPATIENT = True
 
     def __init__(self, busy: Callable[[], str | None]) -> None:
         super().__init__()

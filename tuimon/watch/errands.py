@@ -56,6 +56,7 @@ class Errands:
             "debug_server": self._debug_server, "aim": self._take_aim, "abort": self._abort,
         }  # fmt: skip
         await doing[action](Announced(host, why, self._board.post, self._board.clock), by_key)
+        self._board.tick(at_once=by_key)  # whoever pressed the key waits for it
 
     # Looks that stop nothing.
 

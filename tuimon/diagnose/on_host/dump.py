@@ -9,9 +9,7 @@ end with it (PR_SET_PDEATHSIG).
 import errno
 import json
 import os
-import platform
 import select
-import shutil
 import signal
 import subprocess
 import sys
@@ -19,7 +17,7 @@ import time
 import zlib
 
 # The host gets both files as one; this line stays here.
-from tuimon.diagnose.on_host.find import digest, find_binaries, read_text, receive
+from tuimon.diagnose.on_host.find import digest, find_binaries, read_text, receive, which
 
 OUTPUT_LIMIT = 16 << 20  # bytes of one dump; 100 threads of 100 frames are 2 MB
 TRY_ANOTHER = ("version of python", "python version", "unexpected argument", "wasn't expected", "unrecognized")
@@ -32,14 +30,18 @@ def write_frame(header, payload=b""):
     sys.stdout.buffer.flush()
 
 
+try:
+    import ctypes
+
+    PRCTL = ctypes.CDLL(None).prctl
+except (ImportError, OSError, AttributeError):
+    PRCTL = None
+
+
 def die_with_parent():
     """In the child, before exec: py-spy may not outlive us."""
-    try:
-        import ctypes
-
-        ctypes.CDLL(None).prctl(1, signal.SIGKILL)
-    except (ImportError, OSError, AttributeError):
-        pass
+    if PRCTL is not None:
+        PRCTL(1, signal.SIGKILL)
 
 
 def status_fields(pid):
@@ -143,7 +145,7 @@ class Dumper:
         self.waiting = []  # type: list
         self.waiting += [(pid, start, 0, False, None) for pid, start in options["targets"]]
         self.running = {}  # type: dict
-        self.sudo = None if os.getuid() and options["sudo"] and shutil.which("sudo") else False  # None: not asked yet
+        self.sudo = None if os.getuid() and options["sudo"] and which("sudo") else False  # None: not asked yet
         self.poll = select.poll()
         self.poll.register(1, 0)  # POLLERR or POLLHUP: the link is gone, nobody wants the answer
 
@@ -262,7 +264,7 @@ def main():
         binaries = [path] if path else binaries
     about = {
         "about": True,
-        "machine": platform.machine(),
+        "machine": os.uname()[4],
         "uid": os.getuid(),
         "yama": read_text("/proc/sys/kernel/yama/ptrace_scope"),
         "capabilities": status_fields(os.getpid()).get("CapEff"),

@@ -1,13 +1,12 @@
 """Finds a py-spy that may be run on this host, or takes the one that came over stdin. Standard library, Python 3.6."""
 
-import hashlib
 import os
-import shutil
 import stat
 import subprocess
 import sys
-import tempfile
 import zlib
+
+# hashlib only where it is used, no shutil, no tempfile: they are half of the time until the first py-spy starts.
 
 
 def read_text(path):
@@ -62,9 +61,25 @@ def digest(path):
     """The file's sha256, or None."""
     try:
         with open(path, "rb") as file:
-            return hashlib.sha256(file.read()).hexdigest()
+            return sha256(file.read())
     except OSError:
         return None
+
+
+def sha256(content):
+    """As hex digits."""
+    import hashlib
+
+    return hashlib.sha256(content).hexdigest()
+
+
+def which(name):
+    """The program's path, empty where PATH has none."""
+    for folder in os.environ.get("PATH", os.defpath).split(":"):
+        path = os.path.join(folder, name)
+        if folder.startswith("/") and os.path.isfile(path) and os.access(path, os.X_OK):
+            return path
+    return ""
 
 
 def find_binaries(options):
@@ -72,7 +87,7 @@ def find_binaries(options):
     wanted = []
     for pid, _ in options["targets"]:
         wanted.extend(beside_server(pid))
-    wanted.append(shutil.which("py-spy") or "")
+    wanted.append(which("py-spy"))
     found = []
     for path in wanted:
         if path and path not in found and trusted(path):
@@ -98,7 +113,8 @@ def keep_in_cache(content, name):
     path = cache_path(name)
     try:
         os.makedirs(os.path.dirname(path), 0o700, exist_ok=True)
-        handle, draft = tempfile.mkstemp(dir=os.path.dirname(path))
+        draft = "%s.%d" % (path, os.getpid())
+        handle = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(handle, "wb") as file:
                 file.write(content)
@@ -130,7 +146,7 @@ def keep_in_memory(content):
 def receive(options):
     """The binary that came over stdin, checked, as a path; (None, reason) where it cannot be used."""
     content = zlib.decompress(sys.stdin.buffer.read(options["packed"]))
-    if hashlib.sha256(content).hexdigest() != options["sha256"]:
+    if sha256(content) != options["sha256"]:
         return None, "py-spy arrived damaged (checksum)"
     path = keep_in_cache(content, options["name"]) or keep_in_memory(content)
     return path, "" if path else "py-spy may not be executed here (noexec) and memfd is not allowed either"
