@@ -171,3 +171,7 @@ def test_a_daemon_that_ticks_for_ever_keeps_nobody_alive() -> None:
     story.others = [Rank(600, None, ppid=100, name="raylet", does="imports")]
     story.runs(5)
     assert not _was_seen(story.launch.run.vitals.host)
+
+
+def test_what_ended_children_used_is_told_in_seconds_for_it_is_no_rate() -> None:
+    assert _after(children=200.0).launch.run.vitals.compilers.text == "children ended, 200.0 s of CPU used"

@@ -113,7 +113,8 @@ class Compilers(Sign):
         elif compilers:
             self.text = f"{len(compilers)} there, idle"
         elif children >= CHILDREN:
-            self.text = f"short-lived children used {100 * children:.0f} % CPU"
+            # Not a rate: what a child used in all its life counts when it is waited for (5857 % of a core seen).
+            self.text = f"children ended, {children * (look.seconds or 0.0):.1f} s of CPU used"
         else:
             self.text = "none"
 
