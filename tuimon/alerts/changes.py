@@ -49,7 +49,7 @@ class Changes:
             self._coming = None
             return None
         if self._coming is None or self._coming[0] != kind:
-            self._held_back += self._coming is not None
+            self._held_back += self._coming is not None and self._announced is not None
             self._coming = (kind, view.now)
         if not last and view.now - self._coming[1] < self._hold(kind, view.now):
             return None

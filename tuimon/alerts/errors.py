@@ -7,3 +7,5 @@ from tuimon.errors import TuimonError
 
 class BadCommand(TuimonError):
     """The command for --on-change cannot be run as it was written."""
+
+    exit_code = 2

@@ -178,3 +178,5 @@ def _file_timeline(path: str) -> dict[str, Any]:
 
 class NotALog(TuimonError):
     """What should be read as a log is a folder, a pipe or a device."""
+
+    exit_code = 2

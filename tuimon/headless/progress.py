@@ -19,6 +19,7 @@ class Progress:
         self._stream = stream
         self._redraws = stream.isatty()
         self._shown: object = None
+        self._said = ""
 
     def show(self, view: LaunchView, waited: float) -> None:
         """Say where the launch is."""
@@ -29,10 +30,11 @@ class Progress:
                 self._shown = text
                 self._send(ERASE + text)
             return
-        step = _step(view)
-        if step != self._shown:
-            self._shown = step
-            say(plain(f"[{short(waited)}] {words(view)}"), self._stream)
+        step, text = _step(view), words(view)
+        if step != self._shown and text != self._said:
+            self._said = text
+            say(plain(f"[{short(waited)}] {text}"), self._stream)
+        self._shown = step
 
     def tell(self, text: str) -> None:
         """A line that stays."""

@@ -16,6 +16,7 @@ from tuimon.headless.plain import say
 from tuimon.headless.progress import Progress, short
 from tuimon.launch.view import LaunchView
 from tuimon.watch.live import LiveWatch
+from tuimon.watch.recorded import record
 
 if TYPE_CHECKING:
     from tuimon.config import Settings
@@ -58,6 +59,7 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
     watching = LiveWatch(spec, settings)
     progress = Progress(sys.stderr)
     beside = Beside(watching, spec, settings, progress.alert if sys.stderr.isatty() else None, progress.tell)
+    recorder = record(watching, spec, settings)
     watching.start()
     beside.start()
     began = watching.view.now
@@ -68,6 +70,8 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
         progress.close()
         beside.stop(answer.view if answer is not None else None)
         watching.stop()
+        if recorder is not None:
+            recorder.stop()
     if as_json:
         print(json.dumps(document(answer, began)))  # noqa: T201 - the one document on stdout
     else:
