@@ -51,7 +51,8 @@ class Player:
     def advance(self, seconds: float) -> None:
         """Play on; what is judged lies on the grid, the position moves smoothly."""
         self.position = min(self.position + seconds, self.end)
-        self._go(self.begin + (self.position - self.begin) // GRID * GRID)
+        # Sums of tenths fall a hair short.
+        self._go(self.begin + (self.position - self.begin + 1e-5) // GRID * GRID)
 
     def _go(self, at: float) -> None:
         """Take in everything up to `at`."""

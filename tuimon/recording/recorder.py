@@ -145,23 +145,18 @@ class Recorder:
             )
 
     def _miss(self, series: Series, clean: list[Recorded], lost: Lost | None) -> None:
-        """While nothing can be written: count, and keep what the next file must tell first."""
+        """While nothing can be written: count, and keep what the next file must tell first (also of the log)."""
         for event in clean:
             series.remember(event)
-        missed = Backlog()
-        for event in clean:
-            if not isinstance(event, Judged):
-                missed.lose(event)
-        for one in (missed.take()[1], lost):
-            if one is None:
-                continue
-            kept = self._lost
-            if kept is None:
-                self._lost = one
-            else:
-                kept.events += one.events
-                kept.text += one.text
-                kept.offset = max(kept.offset, one.offset)
+        if not clean and lost is None:
+            return
+        since = clean[0].at if clean or lost is None else lost.since
+        missed = self._lost = self._lost or Lost(since)
+        missed.events += len(clean)
+        if lost is not None:
+            missed.events += lost.events
+            missed.text += lost.text
+            missed.offset = lost.offset
 
     def _find(self, text: str, fix: str | None) -> None:
         found = Finding(source="recorder", kind="recording", text=text, severity="warning" if fix else "info", fix=fix)

@@ -13,8 +13,8 @@ from tuimon.launch.view import State, Verdict
 from tuimon.recording.course import Checkpoint, Course, on_grid
 from tuimon.recording.source import Source
 
-EVERY = 120.0
-"""Seconds between checkpoints: a jump goes over at most so many samples (0.7 ms each)."""
+EVERY = 60.0
+"""Seconds between checkpoints: a jump goes over at most so many samples (0.8 ms each)."""
 _SAME = 5.0
 """Seconds within which one milestone of eight ranks is one milestone."""
 
