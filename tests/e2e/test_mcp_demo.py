@@ -70,7 +70,7 @@ async def test_it_sees_the_launch_stall_and_names_the_rank(tmp_path: Path) -> No
 
         stalled = await ask(client, "wait", host=HOST, until="ready", seconds=45)
         assert stalled["outcome"] == "stalled"
-        assert [Path(path).suffix for path in stalled["saved"]] == [".txt", ".json"]
+        assert [Path(path).suffix for path in stalled["saved"][:2]] == [".txt", ".json"]
         stacks = await ask(client, "stacks", host=HOST)
         assert [group["ranks"] for group in stacks["groups"] if group["odd"]] == [["TP3"]]
         after = await ask(client, "check", host=HOST)

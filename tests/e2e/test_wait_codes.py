@@ -97,7 +97,7 @@ def test_each_end_has_its_code(waits: Waits, name: str, code: int, outcome: str)
     jsonschema.validate(done.document, json.loads((SCHEMAS / "wait.json").read_text()))
     assert "\x1b" not in done.said
     if name in {"stall", "killed"}:
-        text, document = map(Path, done.document["saved"])
+        text, document, *_ = map(Path, done.document["saved"])
         assert str(text) in done.said
         assert "ODD ONE OUT" in text.read_text() or name == "killed"
         assert json.loads(document.read_text())["schema"] == "tuimon.stacks/1"

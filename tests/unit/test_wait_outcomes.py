@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from tuimon.headless import wait as waiting
 from tuimon.headless.progress import ERASE, Progress, short, words
 from tuimon.headless.wait import Answer, Outcome, Until, Wish, exit_code, outcome
-from tuimon.launch.events import RankStack, Stacks
+from tuimon.launch.events import RankStack, Report, Stacks
 from tuimon.launch.state import Launch
 from tuimon.launch.view import (
     LaunchView,
@@ -26,6 +26,7 @@ from tuimon.launch.view import (
 )  # fmt: skip
 
 BEGAN = 1_000_000.0
+LOOK = Stacks(ranks=(RankStack(7, "TP0", ()),), saved="/stacks.txt", asked=True)
 PROCESS = ProcessView("scheduler TP0", (7,), "S", None, None, None, None)
 
 
@@ -59,7 +60,8 @@ class Cranked:
     def ask(self, action: str) -> None:
         self.asked.append(action)
         if self.look is not None:
-            self.views = [replace(each, stacks=self.look) for each in self.views]
+            look = replace(self.look, at=float(len(self.asked)))
+            self.views = [replace(each, stacks=look) for each in self.views]
 
     def wait_for(self, predicate: Callable[[LaunchView], bool], timeout: float) -> LaunchView:
         looks_at_stacks = timeout > 1.0
@@ -158,14 +160,20 @@ def test_stacks_that_cannot_be_had_are_said_and_do_not_hold_up_the_answer() -> N
     answer, watching, said = wait([view("stalled")], Wish())
     assert (answer.outcome, answer.saved) == ("stalled", ())
     assert "no stacks were saved" in said
+    assert watching.asked == ["stacks"] * 3  # asked while the judge looks by itself, the first is ignored
     nobody = replace(view("stalled"), processes=None)
     answer, watching, said = wait([nobody], Wish())
     assert (answer.outcome, watching.asked) == ("stalled", [])
 
 
+def test_the_report_of_the_diagnosis_is_among_what_was_saved() -> None:
+    stalled = replace(view("stalled"), processes=None, reports=(Report(of="diagnose", text="", saved=("/r.md",)),))
+    assert wait([stalled], Wish())[0].saved == ("/r.md",)
+
+
 def test_report_tells_a_stall_once_and_waits_on() -> None:
     views = [view("stalled"), view("stalled", now=BEGAN + 1), view("starting"), view("stalled"), view("ready")]
-    answer, watching, said = wait(views, Wish(on_stall="report"))
+    answer, watching, said = wait(views, Wish(on_stall="report"), LOOK)
     assert answer.outcome == "ready"
     assert watching.asked == ["stacks", "stacks"]
     assert said.splitlines().count("gpu-17: stalled: after “weights”, nothing alive") == 2
@@ -173,7 +181,7 @@ def test_report_tells_a_stall_once_and_waits_on() -> None:
 
 def test_a_link_that_breaks_during_a_stall_does_not_make_it_new() -> None:
     views = [view("stalled"), view("unreachable", link="lost"), view("stalled"), view("ready")]
-    assert wait(views, Wish(on_stall="report"))[1].asked == ["stacks"]
+    assert wait(views, Wish(on_stall="report"), LOOK)[1].asked == ["stacks"]
 
 
 def test_a_crash_ends_the_waiting_also_where_stalls_are_only_reported() -> None:

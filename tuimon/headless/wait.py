@@ -98,16 +98,22 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
         over = (waited if over is None else over) if found in OVER else None
         settled = over is None or waited - over >= SETTLES or waited >= wish.timeout
         if found is not None and settled and (found != "stalled" or wish.on_stall == "exit"):
-            return Answer(found, view, waited, tuple(saved))
+            return Answer(found, view, waited, _all(saved, view))
         if view.link.state == "up":  # while it is down nobody knows whether the stall goes on
             stalled = found == "stalled"
         if waited >= wish.timeout:
-            return Answer("timed_out" if view.link.state == "up" else "unreachable", view, waited, tuple(saved))
+            return Answer("timed_out" if view.link.state == "up" else "unreachable", view, waited, _all(saved, view))
         view = _next(watching, view, min(1.0, wish.timeout - waited))
 
 
 def _next(watching: LiveWatch, seen: LaunchView, timeout: float) -> LaunchView:
     return watching.wait_for(lambda view: view is not seen, timeout)
+
+
+def _all(saved: list[str], view: LaunchView) -> tuple[str, ...]:
+    """The stacks that were saved here, and the report of the diagnosis that a stall starts by itself."""
+    report = view.report("diagnose")
+    return (*saved, *(report.saved if report is not None else ()))
 
 
 def _newest(watching: LiveWatch, view: LaunchView, wish: Wish) -> LaunchView:
@@ -145,13 +151,18 @@ def save_stacks(watching: LiveWatch, view: LaunchView, progress: Progress, withi
         progress.tell("no stacks: no process of the server can be seen")
         return []
     before = view.stacks
-    watching.ask("stacks")
 
     def answered(new: LaunchView) -> bool:
         came = new.stacks is not before and new.stacks is not None and new.stacks.asked
         return came or new.link.state != "up"
 
-    stacks = watching.wait_for(answered, within).stacks
+    stacks = before
+    for patience in (2.0, 4.0, max(1.0, within - 6.0)):
+        watching.ask("stacks")  # again: an ask is ignored while the judge's own look runs, which is not saved
+        view = watching.wait_for(answered, patience)
+        stacks = view.stacks
+        if answered(view):
+            break
     if stacks is before or stacks is None or stacks.saved is None:
         progress.tell("no stacks were saved: they could not be looked at, or not be written; see tuimon doctor")
         return []
