@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable
 
 from msgspec import Struct
@@ -37,7 +38,14 @@ class Gaps:
         self._longer = longer
         self._last: tuple[int, float] | None = None
         self._tail: Drawn = {}
-        self.found: list[LogGap] = []
+        self._heap: list[tuple[float, int, float]] = []
+        """(length, line, start), the shortest first: it goes when there are too many."""
+
+    @property
+    def found(self) -> list[LogGap]:
+        """In the order of the log."""
+        gaps = (LogGap(line, start, length) for length, line, start in self._heap)
+        return sorted(gaps, key=lambda gap: gap.line)
 
     def see(self, segments: list[Segment], stamp: Stamp) -> None:
         """Take in the next lines."""
@@ -74,9 +82,8 @@ class Gaps:
         length = end - start - sum(high - low for low, high in drawn.values())
         if length < self._longer:
             return
-        self.found.append(LogGap(line + 1, start, length))
-        if len(self.found) > _MOST:
-            self.found.remove(min(self.found, key=lambda gap: gap.length))
+        push = heapq.heappush if len(self._heap) < _MOST else heapq.heappushpop
+        push(self._heap, (length, line + 1, start))
 
 
 def _stamped(segments: list[Segment], indexes: range, stamp: Stamp) -> tuple[int, float] | None:
