@@ -42,7 +42,10 @@ def read(output: bytes, names: Mapping[int, str]) -> Collectives:
             f"no rank answered ({clean(str(answer.get('error', '')))}): all of them are stopped, or stuck in the driver"
         )
     report = ras.parse(str(answer["report"]))
-    return ras.as_event(report, names) if report else nothing("its answer cannot be read")
+    if report is None:
+        return nothing("its answer cannot be read")
+    later = ras.parse(str(answer.get("later") or ""))
+    return ras.as_event(report, names, moving=None if later is None else ras.has_moved(report, later))
 
 
 def nothing(why: str) -> Collectives:

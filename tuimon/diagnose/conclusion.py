@@ -33,7 +33,7 @@ def behind(event: Collectives) -> Iterator[Named]:
         counts = [count for count in event.counts if count.communicator == name]
         most = max((count.launched for count in counts if count.launched is not None), default=None)
         for count in counts:
-            less = most is not None and count.launched is not None and count.launched < most
+            less = not event.moving and most is not None and count.launched is not None and count.launched < most
             if (count.missing or less) and (count.rank, count.pid) not in seen:
                 seen.add((count.rank, count.pid))
                 reason = "does not answer" if count.missing else f"launched {count.launched} of {most} collectives"

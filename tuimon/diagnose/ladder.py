@@ -43,7 +43,8 @@ async def climb(
 ) -> Diagnosis:
     """Kernel log, RAS, flight-recorder dumps that lie there, and stacks; two commands at a time.
 
-    `since`: when the launch began, host's wall clock. Raises HostUnreachable; a rung that fails otherwise is in `unread`.
+    `since`: when the launch began, host's wall clock.
+    Raises HostUnreachable; a rung that fails otherwise is in `unread`.
     """
     began = time.monotonic()
     notes: list[str] = []

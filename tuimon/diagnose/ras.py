@@ -127,22 +127,26 @@ def parse_text(text: str) -> Report | None:
         return None
     version = _VERSION.search(text[:65536])
     groups: dict[str, dict[int, Member]] = {}
-    name, kind, up_to = "", "", None
+    name, kind, up_to, gone = "", "", None, False
     for line in text[: 8 << 20].splitlines():
         if head := _HEAD.match(line):
-            name, kind, up_to = f"0x{head[1]}", "", None
+            name, kind, up_to, gone = f"0x{head[1]}", "", None, False
             groups.setdefault(name, {})
         elif found := _KIND.search(line):
-            kind, up_to = clean(found[1]), None
+            kind, up_to, gone = clean(found[1]), None, False
         elif name and (ranked := _RANK.search(line)):
-            put_member(groups[name], ranked, kind, up_to, line)
+            put_member(groups[name], ranked, kind, up_to, line, gone=gone)
+        elif "Missing communicator data" in line:
+            kind, up_to, gone = "", None, True
         elif (many := _UP_TO.search(line)) and "ranks have" in line:
             up_to = int(many[1])
     found_groups = tuple(Communicator(each, None, tuple(ranks.values())) for each, ranks in groups.items())
     return Report(clean(version[1]) if version else None, found_groups)
 
 
-def put_member(ranks: dict[int, Member], found: re.Match[str], kind: str, up_to: int | None, line: str) -> None:
+def put_member(
+    ranks: dict[int, Member], found: re.Match[str], kind: str, up_to: int | None, line: str, *, gone: bool
+) -> None:
     """Add what one line says of one rank; `up_to` stands for a list of ranks under "N ranks have launched …"."""
     number, pid = int(found[1]), int(found[3])
     if len(ranks) >= MANY and number not in ranks:
@@ -151,7 +155,7 @@ def put_member(ranks: dict[int, Member], found: re.Match[str], kind: str, up_to:
     own = _UP_TO.search(line)
     count = int(own[1]) if own else 0 if "not launched any" in line else up_to
     low = line.lower()
-    missing = before.missing or any(word in low for word in ("unresponsive", "considered dead", "missing"))
+    missing = gone or before.missing or any(word in low for word in ("unresponsive", "considered dead", "missing"))
     launched = {**before.launched, kind: count} if kind and count is not None else before.launched
     ranks[number] = msgspec.structs.replace(before, launched=launched, missing=missing)
 
@@ -196,7 +200,20 @@ def side(one: Member, kinds: Sequence[str]) -> str:
     return ", ".join(f"{kind} {one.launched[kind]}" for kind in kinds)
 
 
-def as_event(report: Report, names: Mapping[int, str] | None = None) -> Collectives:
+def has_moved(before: Report, after: Report) -> bool:
+    """Whether any rank launched something between two reports."""
+    totals = [
+        {
+            (group.name, each.rank): sum(each.launched.values())
+            for group in report.communicators
+            for each in group.members
+        }
+        for report in (before, after)
+    ]
+    return any(count > totals[0].get(key, count) for key, count in totals[1].items())
+
+
+def as_event(report: Report, names: Mapping[int, str] | None = None, *, moving: bool | None = None) -> Collectives:
     """The event; `names` are our ranks by pid, and other jobs on the same port are left out by them."""
     names = names or {}
     ours = [group for group in report.communicators if any(each.pid in names for each in group.members)]
@@ -209,14 +226,17 @@ def as_event(report: Report, names: Mapping[int, str] | None = None) -> Collecti
             total = None if torn or not each.launched else sum(each.launched.values())
             counts.append(CollectiveCount(name, group.name, total, each.pid, each.missing))
             lines.append(f"{group.name} {name} (pid {each.pid}): {said(each)}")
-        if torn:
+        if torn and not moving:
             lines.append(f"{group.name}: the ranks disagree: {torn}")
         for each in laggards(group):
             name = names.get(each.pid or -1) or f"rank {each.rank}"
-            lines.append(f"{group.name}: {name} {'does not answer' if each.missing else 'is behind its peers'}")
+            if each.missing or not moving:
+                lines.append(f"{group.name}: {name} {'does not answer' if each.missing else 'is behind its peers'}")
+    lines += ["the counts are rising: the ranks work"] if moving else []
     if names and report.communicators and not ours:
         lines.append("none of these processes is one of ours: another job's, or a container's own pids")
-    return Collectives(source=SOURCE, counts=tuple(counts), text="\n".join(lines) or "no communicators yet")
+    text = "\n".join(lines) or "no communicators yet"
+    return Collectives(source=SOURCE, counts=tuple(counts), text=text, moving=moving)
 
 
 def said(one: Member) -> str:

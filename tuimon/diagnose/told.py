@@ -30,6 +30,8 @@ def counted(event: Collectives) -> list[str]:
     torn = disagreements([event])
     if named:
         title = "# " + ", ".join(f"{each.rank} {each.reason}" for each in named[:4])
+    elif event.moving:
+        title = "# The ranks work: their counts are rising"
     elif torn:
         title = "# The ranks disagree: different collectives, no single culprit"
     elif event.counts:

@@ -11,6 +11,9 @@ from typing import Literal
 
 from msgspec import Struct
 
+_SAME_START = 2.0
+"""Seconds by which two readings of a process's start may differ."""
+
 
 class Gpu(Struct, frozen=True):
     """One GPU as NVML saw it; a field that this GPU or driver cannot tell is None."""
@@ -202,6 +205,16 @@ class ServerFound(Event, frozen=True, kw_only=True, tag=True):
     cgroup: str | None = None
     user: str | None = None
     ppid: int | None = None
+    ticks: int | None = None
+    """When the process started, in clock ticks since boot: exact, where `started` follows the host's wall clock."""
+
+    def same(self, other: ServerFound | None) -> bool:
+        """Whether both tell of one launch; a container's first process is pid 1 each time."""
+        if other is None or self.pid != other.pid:
+            return False
+        if self.ticks is not None and other.ticks is not None:
+            return self.ticks == other.ticks
+        return self.started is None or other.started is None or abs(self.started - other.started) < _SAME_START
 
 
 class ServerGone(Event, frozen=True, kw_only=True, tag=True):
@@ -343,6 +356,8 @@ class Collectives(Event, frozen=True, kw_only=True, tag=True):
     source: str
     counts: tuple[CollectiveCount, ...]
     text: str | None = None
+    moving: bool | None = None
+    """Counts rose while it was looked at: who is behind now is not stuck. None = seen once only."""
 
 
 class UsualTimes(Event, frozen=True, kw_only=True, tag=True):

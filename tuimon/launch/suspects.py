@@ -47,7 +47,7 @@ def _collectives(run: Run) -> list[Suspect]:
         for count in counts:
             if count.missing:
                 found.append(Suspect(count.rank, count.pid, f"does not answer {event.source}"))
-            elif most is not None and count.launched is not None and count.launched < most:
+            elif not event.moving and most is not None and count.launched is not None and count.launched < most:
                 found.append(Suspect(count.rank, count.pid, f"launched {count.launched} collectives, its peers {most}"))
     return found
 

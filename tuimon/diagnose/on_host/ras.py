@@ -17,6 +17,7 @@ import time
 LIMIT = 8 << 20
 PAUSE = 0.25  # seconds until the next connection, while a stopped rank may hold the one before
 AT_ONCE = 4
+AGAIN = 0.3  # seconds until it is asked again: counts that rise belong to ranks that work
 
 
 def address(options):
@@ -121,6 +122,9 @@ def main():
         enter_network(options["pid"])
     began = time.monotonic()
     answer = Asking(where).ask(options["tries"])
+    if "report" in answer and time.monotonic() - began < 5:
+        time.sleep(AGAIN)
+        answer["later"] = Asking(where).ask(4).get("report")
     answer.update(port=where[1], seconds=time.monotonic() - began)
     sys.stdout.write(json.dumps(answer) + "\n")
 
