@@ -45,6 +45,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """sglang, vllm, trtllm, llamacpp, torchrun."""
     api_key_env: str | None = None
     """Name of a local environment variable that holds the server's API key; sent to the host over stdin only."""
+    ssh_command: str | None = None
+    """`ssh`, or a wrapper called like it: used for every host instead of the built-in client."""
     theme: str = "tuimon-dark"
     interval: float = 1.0
     """Seconds between samples."""

@@ -14,6 +14,7 @@ from tuimon.hosts import pick
 from tuimon.hosts.address import Address, parse
 from tuimon.hosts.errors import BadAddress, CommandTimedOut, HostError, TransferFailed
 from tuimon.hosts.host import LogPiece
+from tuimon.hosts.inside import Inside
 from tuimon.hosts.local import LocalHost
 from tuimon.hosts.ssh import SshHost
 
@@ -192,9 +193,10 @@ def test_hosts_are_picked_by_what_the_user_wrote() -> None:
         assert isinstance(picked, SshHost)
         assert picked.name == spec
     assert pick.host("demo:healthy").name == "demo:healthy"
-    for spec in ("docker:sglang", "gpu-17/docker:sglang", "k8s:prod/sglang-0"):
-        with pytest.raises(HostError, match="cannot be reached yet"):
-            pick.host(spec)
+    for spec in ("docker:sglang", "gpu-17/docker:sglang", "k8s:prod/sglang-0", "gpu-17/k8s:prod/sglang-0/main"):
+        assert isinstance(pick.host(spec), Inside)
+        assert pick.host(spec).name == spec
+    assert isinstance(pick.host("gpu-17", "ssh -F config"), Inside)
     with pytest.raises(BadAddress):
         pick.host(" ")
 

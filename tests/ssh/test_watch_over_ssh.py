@@ -16,7 +16,7 @@ import pytest
 
 from tuimon.config import Settings
 from tuimon.hosts.ssh import SshHost
-from tuimon.launch.events import AnyEvent, Finding, Gap, LogReset, LogText, Sample, Unlinked
+from tuimon.launch.events import AnyEvent, Finding, Gap, LogReset, LogText, Sample, ServerFound, Unlinked
 from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
@@ -33,7 +33,10 @@ class Watched:
         self.watch.start()
 
     def text(self) -> bytes:
-        return b"".join(event.text for event in self.events if isinstance(event, LogText))
+        """What was told to the launch: a log that was read before the server was found is told again then."""
+        events = list(self.events)
+        found = next((at for at, event in enumerate(events) if isinstance(event, ServerFound)), len(events))
+        return b"".join(event.text for event in events[found:] if isinstance(event, LogText))
 
     def samples(self) -> int:
         return sum(isinstance(event, Sample) for event in self.events)

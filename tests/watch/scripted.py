@@ -128,7 +128,9 @@ class ScriptedHost:
         self.channels.append(ScriptedChannel())
         return self.channels[-1]
 
-    async def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+    async def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         self.follows.append((path, offset, inode))
         while True:
             piece = await self.log.get()

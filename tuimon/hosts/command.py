@@ -20,18 +20,22 @@ NOISE = 4096
 
 MARK = b"--tuimon--\n"
 _BEGIN = "echo --tuimon--; echo --tuimon-- >&2; t=$1; shift; "
-# 124, 137, 143: the time is up (GNU, BusyBox); anything else: there is no usable `timeout` here.
-_WATCH = 'timeout "$t" cat <&3; case $? in 0|124|137|143) ;; *) cat <&3 ;; esac'
+# Kills a child of the shell until it is gone: one signal may fall between fork and exec, or just before a `wait`.
+_END = "while kill {0}; do sleep 0.01 || sleep 1; done 2>/dev/null"
+# `timeout 9 true`: BusyBox before 1.30 has another syntax. Nobody ends before those it started: in a container an orphan
+# would stay as a zombie, because the first process there is the server, which reaps nobody.
+_WATCH = (
+    'trap "test \\$! = $c || ' + _END.format("\\$!") + '; exit" TERM; '
+    'if timeout 9 true; then timeout "$t" cat <&3 & else cat <&3 & fi; wait $!; kill $c; sleep 1; kill -9 $c'
+)
 # The command cannot read our stdin here: the watching `cat` does. KILL after TERM, because a command may ignore TERM.
 _GUARD = (
-    f'{_BEGIN}exec 3<&0; "$@" </dev/null 3<&- & c=$!; '
-    f"({_WATCH}; kill $c; sleep 1; kill -9 $c) >/dev/null 2>&1 & w=$!; "
-    "exec 3<&-; wait $c; r=$?; kill $w 2>/dev/null; exit $r"
+    f'{_BEGIN}exec 3<&0; "$@" </dev/null 3<&- & c=$!; ({_WATCH}) >/dev/null 2>&1 & w=$!; '
+    f"exec 3<&-; wait $c; r=$?; {_END.format('$w')}; exit $r"
 )
 # With input the command ends with its input; `head` gives it exactly what is meant for it.
 _FED = (
-    f"{_BEGIN}n=$1; shift; if command -v timeout >/dev/null 2>&1; "
-    'then timeout "$t" head -c "$n"; else head -c "$n"; fi | "$@"'
+    f'{_BEGIN}n=$1; shift; if timeout 9 true 2>/dev/null; then timeout "$t" head -c "$n"; else head -c "$n"; fi | "$@"'
 )
 # Temporary name, size check, rename: a broken link leaves neither a torn file nor a leftover.
 _PUT = (
@@ -64,7 +68,7 @@ def putting(path: str, size: int, mode: int) -> list[str]:
 
 
 async def collect(stdout: Reader, stderr: Reader, limit: int, stop: Callable[[], None]) -> tuple[bytes, bytes, bool]:
-    """What a guarded command wrote, up to `limit` bytes each, and whether it was cut; `stop` is called when one is full.
+    """What a guarded command wrote, up to `limit` bytes each, and whether it was cut; `stop` is called when that is so.
 
     Where the command was never reached, stderr is what the login shell said instead.
     """

@@ -29,6 +29,10 @@ class TransferFailed(HostError):
     """A file could not be put on the host."""
 
 
+class CannotStart(HostError):
+    """This machine cannot start a program (it is not there, or may not be run)."""
+
+
 class BadAddress(HostError):
     """What the user wrote is no host."""
 

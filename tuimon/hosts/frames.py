@@ -18,6 +18,8 @@ from tuimon.probe.program.speech import FORSAKEN
 
 _LONGEST_HEADER = 16384  # a header carries a reason, never a line of the log
 
+_LONGEST_WHOLE = 4 << 20
+
 
 class _Header(Struct, frozen=True):
     kind: Literal["text", "rotated", "truncated", "skipped", "missing", "denied"]
@@ -26,6 +28,7 @@ class _Header(Struct, frozen=True):
     skipped: int = 0
     reason: str = ""
     inode: int | None = None
+    mark: str | None = None
 
 
 class Frames:
@@ -36,16 +39,19 @@ class Frames:
         self._offset = 0
         self._left = 0
         self._inode: int | None = None
+        self._mark: str | None = None
 
     def feed(self, piece: bytes) -> Iterator[LogPiece]:
         """The pieces that are complete now."""
         self._pending += piece
         while self._pending:
             if self._left:
+                if self._mark is not None and len(self._pending) < self._left <= _LONGEST_WHOLE:
+                    return  # a mark stands for the whole of its frame: half of one would come twice
                 text, self._pending = self._pending[: self._left], self._pending[self._left :]
-                yield LogPiece("text", self._offset, text, inode=self._inode)
-                self._offset += len(text)
                 self._left -= len(text)
+                yield LogPiece("text", self._offset, text, inode=self._inode, mark=self._mark)
+                self._offset += len(text)
                 continue
             line, newline, rest = self._pending.partition(b"\n")
             if not newline:
@@ -62,8 +68,16 @@ class Frames:
             return
         if header.kind == "text":
             self._offset, self._left, self._inode = header.offset, max(header.length, 0), header.inode
+            self._mark = header.mark
         else:
-            yield LogPiece(header.kind, header.offset, skipped=header.skipped, reason=header.reason, inode=header.inode)
+            yield LogPiece(
+                header.kind,
+                header.offset,
+                skipped=header.skipped,
+                reason=header.reason,
+                inode=header.inode,
+                mark=header.mark,
+            )
 
 
 class _Starter(Protocol):
@@ -72,7 +86,9 @@ class _Starter(Protocol):
     async def start(self, argv: list[str]) -> Channel: ...
 
 
-async def follow(host: _Starter, path: str, offset: int, inode: int | None) -> AsyncIterator[LogPiece]:
+async def follow(
+    host: _Starter, path: str, offset: int, inode: int | None, mark: str | None = None
+) -> AsyncIterator[LogPiece]:
     """Run the tail on `host`; ends only by an error: HostUnreachable, or HostError when the tail itself ended."""
     status: int | None = FORSAKEN
     # It ends by itself where we stood still for too long (a laptop asleep, Ctrl-Z): then it goes on where it was.
@@ -80,11 +96,14 @@ async def follow(host: _Starter, path: str, offset: int, inode: int | None) -> A
         channel = await host.start(send.tail_command(host.python))
         beating = asyncio.create_task(beat(channel))
         try:
-            channel.write(send.tail_payload(path, offset, inode, PATIENCE))
+            if send.is_stream(path):
+                channel.write(send.stream_payload(path, offset, mark, PATIENCE))
+            else:
+                channel.write(send.tail_payload(path, offset, inode, PATIENCE))
             frames = Frames()
             while piece := await channel.read():
                 for one in frames.feed(piece):
-                    offset, inode = one.offset + len(one.text), one.inode
+                    offset, inode, mark = one.offset + len(one.text), one.inode, one.mark or mark
                     yield one
             status = await channel.wait()
         finally:

@@ -30,6 +30,8 @@ class LogPiece(Struct, frozen=True):
     reason: str = ""
     inode: int | None = None
     """The file that these bytes are from; None where unknown."""
+    mark: str | None = None
+    """After this piece reading goes on here, where the log is no file."""
 
 
 class Channel(Protocol):
@@ -84,10 +86,14 @@ class Host(Protocol):
     async def start(self, argv: Sequence[str]) -> Channel:
         """Start a long-running program that ends when its stdin ends."""
 
-    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
-        """The bytes of a file from `offset` on, for ever; offset -1 = head and tail of what is there, then on.
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
+        """The bytes of a log from `offset` on, for ever; offset -1 = head and tail of what is there, then on.
 
+        path: a file, or `docker:NAME`, `k8s:NAMESPACE/POD`, `journal:UNIT` for output that is none.
         inode: the file that `offset` belongs to; where another lies there now, it was rotated meanwhile.
+        mark: where output that is no file goes on, as its last piece told; `@SECONDS` = since then.
         """
 
     async def put(self, content: bytes, path: str, mode: int) -> None:

@@ -12,9 +12,11 @@ from contextlib import suppress
 from pathlib import Path
 from typing import cast
 
+from tuimon.hosts import frames
 from tuimon.hosts.command import PIECE, Tail, collect, guarded
-from tuimon.hosts.errors import CommandTimedOut, HostError, TransferFailed
+from tuimon.hosts.errors import CannotStart, CommandTimedOut, TransferFailed
 from tuimon.hosts.host import Channel, Completed, LogPiece
+from tuimon.probe.send import is_stream
 
 _GRACE = 2.0
 """Seconds for a program to end after its stdin did."""
@@ -61,16 +63,20 @@ class LocalHost:
                 self._attend(process, stdout, stderr)
 
     async def start(self, argv: Sequence[str]) -> Channel:
-        """Start a program of ours that ends when its stdin ends. Raises HostError."""
+        """Start a program of ours that ends when its stdin ends. Raises CannotStart."""
         try:
             channel = LocalChannel(*await _spawn(argv))
         except OSError as error:
-            raise HostError(f"{argv[0]} cannot be started: {error.strerror}") from error
+            raise CannotStart(f"{argv[0]} cannot be started: {error.strerror}") from error
         self._channels.add(channel)
         return channel
 
-    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         """The bytes of a file from `offset` on, for ever."""
+        if is_stream(path):
+            return frames.follow(self, path, offset, inode, mark)
         from tuimon.hosts.tail import follow  # noqa: PLC0415  watchfiles takes 50 ms to import
 
         return follow(Path(path), offset, inode)

@@ -1,8 +1,8 @@
 """An argument list as one line that every login shell passes on unchanged: sh, bash, zsh, csh, tcsh, fish.
 
 sshd gives our command to the user's login shell. POSIX quotes hold in sh alone: csh replaces `!` and knows no newline
-inside them, fish reads `\\\\` and `\\'` there. So a command with anything but plain characters is written in octal, which
-all of them leave alone, and turned back by a POSIX shell.
+inside them, fish takes backslashes there for its own. So a command with anything but plain characters is written in
+octal, which all of them leave alone, and turned back by a POSIX shell.
 """
 
 from __future__ import annotations

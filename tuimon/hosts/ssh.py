@@ -58,9 +58,11 @@ class SshHost:
         """Start a program of ours that ends when its stdin ends. Raises HostUnreachable, ChannelRefused."""
         return await self._up().start(argv)
 
-    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         """The bytes of a file from `offset` on, for ever."""
-        return follow(self, path, offset, inode)
+        return follow(self, path, offset, inode, mark)
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the host, atomically. Raises TransferFailed."""

@@ -70,10 +70,27 @@ def tail_payload(path: str, offset: int, inode: int | None = None, patience: flo
     return _pack("tail", {"path": raw, "offset": offset, "inode": inode, "patience": patience}, b"")
 
 
+def is_stream(path: str) -> bool:
+    """Whether a log is no file but a container's, a pod's or a journal's output: `docker:NAME`, `journal:UNIT` …"""
+    return path.startswith(("docker:", "k8s:", "journal:"))
+
+
+def stream_payload(name: str, offset: int, mark: str | None, patience: float | None = None) -> bytes:
+    """The first bytes for the stdin of the program that follows `name`; `mark` = where to go on, as it told before."""
+    return _pack("stream", {"name": name, "offset": offset, "mark": mark, "patience": patience}, b"")
+
+
+_NEEDED = {
+    "tail": ("__init__", "tail", "speech"),
+    "stream": ("__init__", "stream", "speech", "containers", "journal"),
+}
+
+
 def _pack(run: str, options: object, nvml: bytes) -> bytes:
     modules = _modules()
     first = _frame(zlib.compress(modules["loader"].encode(), 9))
-    wanted = modules if run == "main" else {name: modules[name] for name in ("__init__", "tail", "speech")}
+    others = {name for names in _NEEDED.values() for name in names} - {"__init__", "speech"}
+    wanted = {name: modules[name] for name in _NEEDED.get(run) or modules.keys() - others}
     parcel = json.dumps({"run": run, "modules": wanted, "options": options}).encode()
     return first + _frame(zlib.compress(parcel, 9)) + _frame(nvml)
 

@@ -60,10 +60,17 @@ class Announced:
         self._post(CommandRun(command=shown(argv), why=self._why))
         return channel
 
-    def follow(self, path: str, offset: int, inode: int | None = None) -> AsyncIterator[LogPiece]:
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
         """The host's, announced at its start."""
-        self._post(CommandRun(command=f"follow {shlex.quote(path)} from byte {offset}", why=self._why))
-        return self._host.follow(path, offset, inode)
+        self._post(
+            CommandRun(
+                command=f"follow {shlex.quote(path)} from {f'after {mark}' if mark else f'byte {offset}'}",
+                why=self._why,
+            )
+        )
+        return self._host.follow(path, offset, inode, mark)
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """The host's, announced when it has ended."""

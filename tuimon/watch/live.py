@@ -38,7 +38,7 @@ class LiveWatch:
     def __init__(
         self, host: Host | str, settings: Settings, *, clock: Clock | None = None, launch: Believing | None = None
     ) -> None:
-        self._host = pick.host(host) if isinstance(host, str) else host
+        self._host = pick.host(host, settings.ssh_command) if isinstance(host, str) else host
         self._settings = settings
         self._later = Later(self._host.name, settings.patience)
         self._board = Board(launch or self._later, clock or Clock())

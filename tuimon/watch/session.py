@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 from typing import Protocol
 
+import msgspec
+
 from tuimon.config import Settings
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Sample, ServerFound, ServerGone
@@ -59,6 +61,10 @@ class Session:
             await self._board.clock.sleep(BEAT)
 
     def _heard(self, event: Reported) -> None:
+        source = getattr(self._host, "log_source", None)
+        if isinstance(event, ServerFound) and event.log is None and source:
+            note = "what the container prints, from its runtime"
+            event = msgspec.structs.replace(event, log=source, log_note=note)
         self._board.post(event)
         if isinstance(event, ServerFound):
             self._tailing.found(event)

@@ -11,6 +11,7 @@ from msgspec import Struct
 from tuimon.hosts.errors import HostError, HostUnreachable
 from tuimon.hosts.host import Host, LogPiece
 from tuimon.launch.events import LogReset, LogText, LogUnreadable, ServerFound, ServerGone
+from tuimon.probe.send import is_stream
 from tuimon.watch.announced import Announced
 from tuimon.watch.board import Board
 from tuimon.watch.tending import end, tend
@@ -27,12 +28,14 @@ class Place(Struct):
     """Where reading goes on; -1 = head and tail."""
     inode: int | None = None
     """The file that `offset` belongs to."""
+    mark: str | None = None
+    """Where reading goes on in output that is no file."""
     ended: int | None = None
     """Where the text of the latest launch ends; None while it runs."""
     cut: float | None = None
     """When the file was last seen truncated or replaced."""
-    pid: int | None = None
-    """The latest server."""
+    server: ServerFound | None = None
+    """The latest one."""
 
 
 class Tailing:
@@ -53,18 +56,20 @@ class Tailing:
         """A server was found: follow its log; a new launch begins where the old one ended."""
         place = self._place
         path = self._fixed or server.log
-        first = place.pid is None
-        launched_anew = not first and server.pid != place.pid
-        place.pid = server.pid
+        first = place.server is None
+        launched_anew = not first and not server.same(place.server)
+        place.server = server
         if path is None:
             return
         if path != place.path:
-            place.path, place.offset, place.inode = path, -1, None
+            place.path, place.offset, place.inode, place.mark = path, -1, None, _since(server)
+        elif launched_anew and is_stream(path):
+            place.mark = _since(server)
         elif launched_anew:
             place.offset = place.offset if place.ended is None else place.ended
         elif first and place.offset >= 0:
             # What was read of the user's log before there was a server is this server's: it is told again.
-            place.offset, place.inode = -1, None
+            place.offset, place.inode, place.mark = -1, None, _since(server)
         elif self._task is not None:
             return
         if launched_anew:
@@ -75,7 +80,8 @@ class Tailing:
     def gone(self, server: ServerGone) -> None:
         """A launch has ended: what is written from here on is the next one's."""
         place = self._place
-        if server.pid == place.pid and not (place.cut and self._board.clock.now() - place.cut < _RESTART):
+        ours = place.server is not None and server.pid == place.server.pid
+        if ours and not (place.cut and self._board.clock.now() - place.cut < _RESTART):
             place.ended = max(place.offset, 0)
 
     async def stop(self) -> None:
@@ -94,7 +100,7 @@ class Tailing:
         if place.path is None:
             return
         # Closed here and now, not when the collector of garbage comes by: its end closes the channel.
-        pieces = cast("AsyncGenerator[LogPiece]", self._host.follow(place.path, place.offset, place.inode))
+        pieces = cast("AsyncGenerator[LogPiece]", self._host.follow(place.path, place.offset, place.inode, place.mark))
         try:
             async for piece in pieces:
                 self._take(piece)
@@ -110,6 +116,7 @@ class Tailing:
 
     def _take(self, piece: LogPiece) -> None:
         place = self._place
+        place.mark = piece.mark or place.mark
         if piece.kind == "text":
             place.offset, place.inode = piece.offset + len(piece.text), piece.inode
             self._board.post(LogText(offset=piece.offset, text=piece.text))
@@ -120,3 +127,8 @@ class Tailing:
             if piece.kind != "skipped":
                 place.ended, place.inode, place.cut = 0, piece.inode, self._board.clock.now()
             self._board.post(LogReset(why=piece.kind, offset=piece.offset, skipped=piece.skipped))
+
+
+def _since(server: ServerFound) -> str | None:
+    """Where output that is no file begins for this launch; its start is known to a few hundredths of a second."""
+    return None if server.started is None else f"@{server.started - 0.1:.2f}"

@@ -232,7 +232,7 @@ class Discovery:
         if entry is None or since_boot is None:
             return {}
         age = max(0.0, since_boot - entry.start / procfs.TICK)
-        return {"age": round(age, 2), "started": round(time.time() - age, 2), "ppid": entry.ppid}
+        return {"age": round(age, 2), "started": round(time.time() - age, 2), "ppid": entry.ppid, "ticks": entry.start}
 
     def group(self, pid):
         """Its cgroup: the unified path, else the first."""

@@ -9,6 +9,8 @@ DEPTH = 5
 """Pipes followed one after another: `server | sed … | ts | tee log`."""
 _STDERR_FIRST = ("sglang", "llamacpp", "lmdeploy", "torchrun", "accelerate")
 _RUNTIMES = ("containerd-shim", "conmon", "dockerd", "docker-containerd")
+_NOT_THEIRS = ("ssh", "user@", "docker", "containerd", "cron", "crond", "supervisor", "systemd-")
+"""Units whose cgroup others' processes share; the journal of these is not the server's."""
 _INSTEAD = "relaunch it with `> server.log 2>&1` or `2>&1 | tee server.log`, or give --log"
 
 
@@ -81,7 +83,7 @@ class Outputs:
         if target.startswith("pipe:["):
             return self.pipe(pid, target, depth, name)
         if target.startswith("socket:["):
-            return Output(None, self.socket(pid), 1)
+            return self.socket(pid)
         if target.startswith("/dev/") and not target.startswith("/dev/shm/"):
             return Output(None, device(target, name), 1)
         return self.file(link, target, name)
@@ -117,9 +119,9 @@ class Outputs:
             return Output(None, note, 2)
         comm = reader.comm
         if any(comm.startswith(runtime[:15]) for runtime in _RUNTIMES):
-            return Output(None, self.container(pid), 1)
+            return self.container(pid)
         if comm.startswith("systemd-journal"):
-            return Output(None, self.socket(pid), 1)
+            return self.socket(pid)
         for fd in self.writes(reader.pid):
             found = self.follow(reader.pid, fd, depth - 1)
             if found.path:
@@ -182,19 +184,22 @@ class Outputs:
         return files + [1]
 
     def socket(self, pid):
-        """A sentence for output that goes to the journal or another socket."""
-        unit = next((part for part in self.group(pid).split("/") if part.endswith(".service")), None)
-        if unit:
-            return "its output goes to the journal: see `journalctl -u %s -f`, or give --log" % unit
-        return "its output goes into a socket; %s" % _INSTEAD
+        """Output that goes to the journal, where its cgroup is a unit's; else a sentence."""
+        parts = self.group(pid).split("/")
+        unit = next((part.strip() for part in reversed(parts) if part.strip().endswith(".service")), None)
+        if unit is None or unit.startswith(_NOT_THEIRS):
+            return Output(None, "its output goes into a socket; %s" % _INSTEAD, 1)
+        users = any(part.startswith("user@") for part in parts)
+        note = "what %s prints, from the journal" % unit
+        return Output("journal:%s%s" % ("user/" if users else "", unit), note, 1)
 
     def container(self, pid):
-        """A sentence for output that a container runtime takes."""
+        """Output that a container runtime takes."""
         words = self.group(pid).replace("-", "/").replace(".", "/").split("/")
-        name = next((word[:12] for word in words if len(word) == 64 and word.isalnum()), None)
+        name = next((word for word in words if len(word) == 64 and word.isalnum()), None)
         if name:
-            return "its output goes to the container runtime: see `docker logs -f %s`, or give --log" % name
-        return "its output goes to a container runtime; give --log"
+            return Output("docker:" + name, "what container %s prints, from its runtime" % name[:12], 1)
+        return Output(None, "its output goes to a container runtime; give --log", 1)
 
     def group(self, pid):
         """Its cgroup paths, as text."""

@@ -1,0 +1,74 @@
+"""A stand-in for `docker` and `kubectl`: containers are processes in namespaces, their logs files of stamped lines.
+
+Called as either; TUIMON_CONTAINERS names the folder with, for each container, NAME.pid and NAME.log.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from pathlib import Path
+
+FOLDER = Path(os.environ["TUIMON_CONTAINERS"])
+DOCKER = Path(sys.argv[0]).name == "docker"
+
+
+def fail(words: str, status: int = 1) -> None:
+    sys.stderr.write(words + "\n")
+    raise SystemExit(status)
+
+
+def pid_of(name: str) -> int:
+    if (FOLDER / "denied").exists():
+        daemon = "permission denied while trying to connect to the Docker daemon socket at unix:///var/run/docker.sock"
+        fail(daemon if DOCKER else 'Error from server (Forbidden): pods "x" is forbidden: User "u" cannot create')
+    if not (FOLDER / f"{name}.log").exists():
+        missing = f"Error response from daemon: No such container: {name}"
+        fail(missing if DOCKER else f'Error from server (NotFound): pods "{name}" not found')
+    pid = int((FOLDER / f"{name}.pid").read_text() or 0)
+    if not pid or not Path(f"/proc/{pid}").exists():
+        fail(f"Error response from daemon: container {name} is not running")
+    return pid
+
+
+def execute(words: list[str]) -> None:
+    words.remove("-i")
+    if not DOCKER:
+        assert words.pop(0) == "-n"
+        assert words.pop(0) == "web"
+    name = words.pop(0)
+    if not DOCKER:
+        assert words.pop(0) == "--"
+    os.execvp("nsenter", ["nsenter", "-t", str(pid_of(name)), "-m", "-p", "-n", "--", *words])
+
+
+def logs(words: list[str]) -> None:
+    name = next(word for word in reversed(words) if not word.startswith("-"))
+    options = dict(word.partition("=")[::2] for word in words if word.startswith("--") and "=" in word)
+    since = options.get("--since", options.get("--since-time", ""))
+    if not (FOLDER / f"{name}.log").exists():
+        pid_of(name)
+    with (FOLDER / f"{name}.log").open("rb") as file:
+        lines = [line for line in file if line.split(b" ", 1)[0].decode() >= since]
+        tail = int(options.get("--tail", 0))
+        show(lines[-tail:] if tail else lines)
+        while "-f" in words and Path(f"/proc/{(FOLDER / f'{name}.pid').read_text()}").exists():
+            show(file.readlines())
+            time.sleep(0.02)
+
+
+def show(lines: list[bytes]) -> None:
+    for line in lines:
+        os.write(1, line)
+
+
+if __name__ == "__main__":
+    verb = sys.argv[1]
+    if verb == "exec":
+        execute(sys.argv[2:])
+    elif verb == "logs":
+        assert "--timestamps" in sys.argv
+        logs(sys.argv[2:])
+    else:
+        fail(f"{verb}: not in this stand-in", 125)

@@ -1,0 +1,188 @@
+"""A place inside (or behind) another machine: each command enters it anew, by the way that leads there.
+
+Whether it is still there is told by one small program that is kept inside and answers every beat: neither `docker exec`
+nor `kubectl exec` notices by itself that the other end has gone.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Sequence
+
+from tuimon.hosts import frames
+from tuimon.hosts.beating import EVERY, PATIENCE
+from tuimon.hosts.command import MARK, collect, guarded, putting
+from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable, TransferFailed
+from tuimon.hosts.host import Channel, Completed, Host, LogPiece
+from tuimon.hosts.quoting import quoted
+from tuimon.hosts.ways import Way
+from tuimon.probe.send import is_stream
+
+ENTERING = 20.0
+"""Seconds for the way in; `kubectl exec` over a slow API takes some."""
+SILENT = 20.0
+"""Seconds without an answer to a beat after which the place counts as lost."""
+# One read per beat; without `timeout` (no coreutils, no BusyBox) it ends with its stdin only.
+_HOLD = (
+    f"echo tuimon; command -v timeout >/dev/null && t='timeout {PATIENCE:.0f}'; "
+    'while x=$($t dd bs=64 count=1 2>/dev/null) && test -n "$x"; do echo; done'
+)
+
+
+class Inside:
+    """A host that is entered from another one."""
+
+    def __init__(self, name: str, outer: Host, way: Way) -> None:
+        self._name = name
+        self._outer = outer
+        self._way = way
+        self._held: Channel | None = None
+        self._gone: asyncio.Future[str] | None = None
+        self._beating: asyncio.Task[None] | None = None
+        self.python = "python3"
+        """The interpreter for our programs there."""
+
+    @property
+    def name(self) -> str:
+        """As the user wrote it."""
+        return self._name
+
+    @property
+    def detail(self) -> str:
+        """`the container vllm on root@10.1.2.3:22`; empty before `connect`."""
+        return self._way.detail(self._outer.detail) if self._held else ""
+
+    @property
+    def log_source(self) -> str | None:
+        """What to follow where the server's output leads out of the place."""
+        return self._way.log
+
+    async def connect(self) -> None:
+        """Open the link and go in. Raises HostUnreachable, HostKeyUnknown, AccessDenied."""
+        await self.close()
+        await self._outer.connect()
+        held = await self._enter(["sh", "-c", _HOLD])
+        try:
+            async with asyncio.timeout(ENTERING):
+                heard = b""
+                while b"tuimon\n" not in heard:
+                    piece = await held.read()
+                    if not piece:
+                        status = await held.wait()
+                        raise self._way.trouble(held.errors() + heard.decode("utf-8", "replace"), status)
+                    heard = (heard + piece)[-65536:]
+        except TimeoutError:
+            held.end_input()
+            raise HostUnreachable(f"{self._way.words} was not entered within {ENTERING:g} s") from None
+        self._held = held
+        self._gone = asyncio.get_running_loop().create_future()
+        self._beating = asyncio.create_task(self._hold(held, self._gone))
+
+    async def _hold(self, held: Channel, gone: asyncio.Future[str]) -> None:
+        """Beat, and see that each is answered."""
+        reason = "it has stopped answering"
+        try:
+            async with asyncio.timeout(None) as patience:
+                while True:
+                    held.write(b".\n")
+                    patience.reschedule(asyncio.get_running_loop().time() + SILENT)
+                    if not await held.read():
+                        said = quoted(held.errors())
+                        reason = f"{self._way.words} is gone" + (f": {said}" if said else "")
+                        break
+                    patience.reschedule(None)
+                    await asyncio.sleep(EVERY)
+        except TimeoutError:
+            pass
+        except HostError as error:
+            reason = str(error)
+        if not gone.done():
+            gone.set_result(reason)
+
+    async def run(
+        self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20
+    ) -> Completed:
+        """Run a short command; of its stderr the last 4 KB are kept. Raises CommandTimedOut, HostUnreachable."""
+        channel: Channel | None = None
+        try:
+            async with asyncio.timeout(timeout):
+                channel = await self._enter(guarded(argv, timeout, len(stdin)))
+                if stdin:
+                    channel.write(stdin)
+                out, said, cut = await collect(_Output(channel), _Silence(), limit, channel.end_input)
+                status = await channel.wait()
+        except TimeoutError:
+            raise CommandTimedOut(f"{argv[0]} did not end within {timeout:g} s in {self._way.words}") from None
+        finally:
+            if channel is not None:
+                channel.end_input()  # the guard ends the command
+        complaints = channel.errors().encode().rpartition(MARK)[2]
+        return Completed(status, out, said + complaints, cut)
+
+    async def start(self, argv: Sequence[str]) -> Channel:
+        """Start a program of ours that ends when its stdin ends. Raises HostUnreachable, ChannelRefused."""
+        return await self._enter(argv)
+
+    def follow(
+        self, path: str, offset: int, inode: int | None = None, mark: str | None = None
+    ) -> AsyncIterator[LogPiece]:
+        """The bytes of a log from `offset` on, for ever; what the place prints is followed from outside."""
+        if is_stream(path):
+            return self._outer.follow(path, offset, inode, mark)
+        return frames.follow(self, path, offset, inode, mark)
+
+    async def put(self, content: bytes, path: str, mode: int) -> None:
+        """Write a file there, atomically. Raises TransferFailed."""
+        try:
+            done = await self.run(putting(path, len(content), mode), stdin=content, timeout=60.0)
+        except HostError as error:
+            raise TransferFailed(f"{path} could not be written in {self._name}: {error}", error.advice) from error
+        if done.exit != 0:
+            said = quoted(done.stderr) or "it arrived incomplete"
+            raise TransferFailed(f"{path} could not be written in {self._name}: {said}")
+
+    async def lost(self) -> str:
+        """Wait until the link breaks or the place is gone; the reason in words."""
+        if self._gone is None:
+            return "not connected"
+        outer = asyncio.ensure_future(self._outer.lost())
+        try:
+            await asyncio.wait({outer, self._gone}, return_when=asyncio.FIRST_COMPLETED)
+            return outer.result() if outer.done() else self._gone.result()
+        finally:
+            outer.cancel()
+
+    async def close(self) -> None:
+        """Leave it and close the link."""
+        held, self._held = self._held, None
+        beating, self._beating = self._beating, None
+        if beating is not None:
+            beating.cancel()
+        if held is not None:
+            held.end_input()
+        await self._outer.close()
+
+    async def _enter(self, argv: Sequence[str]) -> Channel:
+        try:
+            return await self._outer.start(self._way.enter(argv))
+        except CannotStart as error:
+            raise self._way.trouble(str(error), 127) from error
+
+
+class _Output:
+    """A channel's stdout as a stream."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+
+    async def read(self, _n: int, /) -> bytes:
+        """Some bytes of it."""
+        return await self._channel.read()
+
+
+class _Silence:
+    """A stream that is at its end: a channel keeps its stderr itself."""
+
+    async def read(self, _n: int, /) -> bytes:
+        """Nothing."""
+        return b""
