@@ -15,7 +15,8 @@ _SLICE = 1024 * 1024
 _ANSI = re.compile(
     rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[ -/]*[0-~])?"
 )
-_TOO_LONG = re.compile(rb"([^\r\n]{%d})[^\r\n]+" % LONGEST)
+# Tried where a line begins only: tried everywhere it would be quadratic, and most of the time of a big file.
+_TOO_LONG = re.compile(rb"(?<![^\r\n])([^\r\n]{%d})[^\r\n]+" % LONGEST)
 _LINE_END = re.compile(rb"\r+\n")
 _STAMP = re.compile(rb"\[\d{4}-\d\d-\d\d \d\d:\d\d:\d\d")
 _GLUE = b"[20"
@@ -66,7 +67,7 @@ class Splitter:
         if not cut:
             return []
         body = text[:cut]
-        if cut > LONGEST:
+        if cut > LONGEST and max(map(len, body.split(b"\n"))) > LONGEST:
             body = _TOO_LONG.sub(rb"\1", body)
         return self._split(clean(body))
 
