@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Sequence
 from pathlib import Path
@@ -175,3 +176,25 @@ def test_an_aim_that_is_of_no_use_cannot_be_followed_by_an_abort(watched: Watche
     watched.watch.ask("abort")
     watched.passes(1)
     assert host.asked == 1
+
+
+def test_a_key_does_not_wait_for_what_the_judge_has_asked_for(
+    watched: Watched, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[bool] = []
+
+    async def dump(_host: object, _targets: object, *, asked: bool, native: bool = False) -> Stacks:
+        order.append(asked)
+        if not asked:
+            await asyncio.Event().wait()
+        return Stacks(asked=asked)
+
+    order = asked
+    monkeypatch.setattr("tuimon.diagnose.stacks.dump", dump)
+    ready(watched)
+    watched.believer.wants_stacks = True
+    watched.passes(1)
+    assert (asked, watched.watch.busy) == ([False], "stacks")
+    watched.watch.ask("stacks")
+    watched.until(lambda: bool(watched.seen(Stacks)))
+    assert asked == [False, True]

@@ -111,7 +111,11 @@ def on_stall(watching: Diagnosable, within: float = ON_STALL) -> tuple[str, ...]
     if before is not None and before.at >= view.verdict.since and before.saved:
         return before.saved
     watching.ask("diagnose")
-    after = watching.wait_for(lambda view: diagnosed(view, before), within).report("diagnose")
+
+    def done(view: LaunchView) -> bool:
+        return view.report("diagnose") is not before or view.broken is not None or view.link.state != "up"
+
+    after = watching.wait_for(done, within).report("diagnose")
     return after.saved if after is not None and after is not before else ()
 
 

@@ -1,8 +1,9 @@
-"""Actions on the host: asked for by a key, or by the judge. One at a time."""
+"""Actions on the host: asked for by a key, or by the judge. One at a time of each; a key never waits for the judge."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tuimon.config import Settings
@@ -10,34 +11,64 @@ from tuimon.hosts.host import Host
 from tuimon.launch.events import Finding
 from tuimon.watch.board import Board
 from tuimon.watch.pauses import Looks, Stalls
+from tuimon.watch.tending import tend
 from tuimon.watch.watching import Action
 
 if TYPE_CHECKING:
     from tuimon.watch.errands import Errands
 
 
-class Actions:
-    """A queue of what is asked for; lives as long as the watching, works while a link is up."""
+class Queue:
+    """What one of the two asks for, one after the other."""
 
-    def __init__(self, board: Board, settings: Settings) -> None:
+    def __init__(self) -> None:
         self.busy: Action | None = None
         """The action that is running now."""
+        self._asked: asyncio.Queue[Action] = asyncio.Queue()
+        self._waiting: set[Action] = set()
+
+    def put(self, action: Action) -> None:
+        """Queue it; one that waits or runs already is not queued again."""
+        if action != self.busy and action not in self._waiting:
+            self._waiting.add(action)
+            self._asked.put_nowait(action)
+
+    async def run(self, carry_out: Callable[[Action], Awaitable[None]]) -> None:
+        """Carry out what is asked for; never returns."""
+        try:
+            while True:
+                self.busy = await self._asked.get()
+                self._waiting.discard(self.busy)
+                await carry_out(self.busy)
+                self.busy = None
+        finally:
+            # What was asked of a link that broke would come as a surprise on the next.
+            self.busy, self._asked, self._waiting = None, asyncio.Queue(), set()
+
+
+class Actions:
+    """Lives as long as the watching, works while a link is up."""
+
+    def __init__(self, board: Board, settings: Settings) -> None:
         self._board = board
         self._auto = settings.auto_diagnose
         self._looks = Looks()
-        self._asked: asyncio.Queue[tuple[Action, bool]] = asyncio.Queue()
-        self._waiting: set[Action] = set()
-        self._linked = False
         self._stalls = Stalls()
+        self._keys, self._judge = Queue(), Queue()
+        self._linked = False
         self._errands: Errands | None = None
 
-    def ask(self, action: Action, *, by_key: bool = True) -> None:
-        """Queue an action; one that waits or runs already is not queued again."""
-        if not self._linked:
+    @property
+    def busy(self) -> Action | None:
+        """The action that is running now; what a key asked for comes first."""
+        return self._keys.busy or self._judge.busy
+
+    def ask(self, action: Action) -> None:
+        """Queue what a key asks for."""
+        if self._linked:
+            self._keys.put(action)
+        else:
             self._find(f"{action}: there is no link to the host", "It is being tried again now")
-        elif action != self.busy and action not in self._waiting:
-            self._waiting.add(action)
-            self._asked.put_nowait((action, by_key))
 
     def look(self) -> None:
         """Look at the stacks if the judge wants it, diagnose a stall once; called while a link is up."""
@@ -45,30 +76,31 @@ class Actions:
         if not self._auto or self.busy is not None:
             return
         if self._looks.due(view, now):
-            self.ask("stacks", by_key=False)
+            self._judge.put("stacks")
         elif self._stalls.due(view, now):
-            self.ask("diagnose", by_key=False)
+            self._judge.put("diagnose")
 
     async def run(self, host: Host) -> None:
         """Carry out what is asked for, as long as the link is up; never returns."""
         self._linked = True
         try:
-            while True:
-                action, by_key = await self._asked.get()
-                self._waiting.discard(action)
-                self.busy = action
-                await self._carry_out(host, action, by_key)
-                self.busy = None
+            async with asyncio.TaskGroup() as both:
+                for queue in (self._keys, self._judge):
+                    both.create_task(tend("actions", lambda queue=queue: self._work(host, queue), self._board))  # type: ignore[misc]  # bound now
         finally:
-            # What was asked of a link that broke would come as a surprise on the next.
-            self.busy, self._linked, self._asked, self._waiting = None, False, asyncio.Queue(), set()
+            self._linked = False
 
-    async def _carry_out(self, host: Host, action: Action, by_key: bool) -> None:
-        if self._errands is None:
-            from tuimon.watch.errands import Errands  # noqa: PLC0415  only when a launch has gone quiet
+    async def _work(self, host: Host, queue: Queue) -> None:
+        by_key = queue is self._keys
 
-            self._errands = Errands(self._board)
-        await self._errands.run(host, action, by_key)
+        async def carry_out(action: Action) -> None:
+            if self._errands is None:
+                from tuimon.watch.errands import Errands  # noqa: PLC0415  only when a launch has gone quiet
+
+                self._errands = Errands(self._board)
+            await self._errands.run(host, action, by_key)
+
+        await queue.run(carry_out)
 
     def _find(self, text: str, fix: str) -> None:
         self._board.post(Finding(source="tuimon", kind="action", text=text, fix=fix))
