@@ -55,6 +55,9 @@ def _watching_flags(command: Command) -> Command:
             click.option("--port", type=click.IntRange(1, 65535), help="The server's port, instead of the one found."),
             click.option("--pid", type=click.IntRange(1), help="The server's pid, instead of the one found."),
             click.option("--engine", help="sglang, vllm, trtllm, llamacpp, torchrun …"),
+            click.option(
+                "--ssh-command", metavar="CMD", help="`ssh`, or a wrapper like it, instead of our own client."
+            ),
             click.option("--api-key-env", metavar="NAME", help="Local variable holding the server's API key."),
             click.option(
                 "--auto-diagnose/--no-auto-diagnose",
@@ -76,7 +79,7 @@ _on_change = click.option(
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
-    epilog="HOST: [user@]name[:sshport], localhost, demo:SCENARIO.",
+    epilog="HOST: [user@]name[:sshport], localhost, docker:NAME, HOST/docker:NAME, k8s:NAMESPACE/POD, demo:SCENARIO.",
 )
 @click.version_option(__version__, prog_name="tuimon")
 def cli() -> None:
@@ -178,6 +181,19 @@ def diagnose(host: str, recorders: bool, as_json: bool, **flags: object) -> None
     from tuimon.headless import diagnose as headless
 
     sys.exit(headless.run(host, load(flags), as_json=as_json, recorders=recorders))
+
+
+@cli.command()
+@click.argument("host")
+@click.option("--clean", is_flag=True, help="Remove the py-spy that tuimon left in the host's cache.")
+@_json
+@_watching_flags
+def doctor(host: str, clean: bool, as_json: bool, **flags: object) -> None:
+    """What can be seen and done on HOST, each with the fix. Exit: 0 log and processes can be seen, 1, 6 unreachable."""
+    from tuimon.config import load
+    from tuimon.headless import doctor as headless
+
+    sys.exit(headless.run(host, load(flags), as_json=as_json, clean=clean))
 
 
 @cli.command()

@@ -22,8 +22,8 @@ MARK = b"--tuimon--\n"
 _BEGIN = "echo --tuimon--; echo --tuimon-- >&2; t=$1; shift; "
 # Kills a child of the shell until it is gone: one signal may fall between fork and exec, or just before a `wait`.
 _END = "while kill {0}; do sleep 0.01 || sleep 1; done 2>/dev/null"
-# `timeout 9 true`: BusyBox before 1.30 has another syntax. Nobody ends before those it started: in a container an orphan
-# would stay as a zombie, because the first process there is the server, which reaps nobody.
+# `timeout 9 true`: BusyBox before 1.30 has another syntax. Nobody ends before those it started: an orphan in a
+# container would stay there as a zombie, because its first process is the server, which reaps nobody.
 _WATCH = (
     'trap "test \\$! = $c || ' + _END.format("\\$!") + '; exit" TERM; '
     'if timeout 9 true; then timeout "$t" cat <&3 & else cat <&3 & fi; wait $!; kill $c; sleep 1; kill -9 $c'

@@ -10,6 +10,7 @@ import msgspec
 
 from tuimon.config import Settings
 from tuimon.hosts.beating import PATIENCE, beat
+from tuimon.hosts.finding import find_python
 from tuimon.hosts.host import Channel, Host, WithPython
 from tuimon.hosts.quoting import last_line
 from tuimon.launch.events import Finding, Gap
@@ -20,7 +21,6 @@ from tuimon.watch.announced import Announced
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Lines, Reported
 from tuimon.watch.pauses import Backoff
-from tuimon.watch.python import find_python
 from tuimon.watch.tending import within
 
 SILENT = 15.0
