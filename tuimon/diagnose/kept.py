@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from tuimon.config import state_dir
 from tuimon.diagnose.ladder import Diagnosis
+from tuimon.diagnose.pyspy import printable
 from tuimon.diagnose.saved import free_name, redacted, safe, write
 from tuimon.diagnose.written import as_text
 from tuimon.launch.redact import redact
@@ -50,7 +51,7 @@ def files(report: str, found: Diagnosis) -> dict[str, bytes]:
     """What is written, by name; the report first."""
     raw = {
         "report.md": report,
-        "stacks.txt": redact(as_text(found.stacks)),
+        "stacks.txt": printable(redact(as_text(found.stacks))),
         "stacks.json": as_json(found.stacks),
         "collectives.json": as_json(found.counted),
         "kernel.json": as_json(found.findings),

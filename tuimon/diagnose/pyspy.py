@@ -65,6 +65,11 @@ def truth(value: object) -> bool | None:
     return value if isinstance(value, bool) else None
 
 
+def printable(text: str) -> str:
+    """Many lines of which none can move a terminal's cursor."""
+    return "\n".join(_CONTROL.sub("�", line) for line in text.split("\n"))
+
+
 def clean(text: str) -> str:
     """Printable text of bounded length: frame names come from a stranger's memory."""
     return _CONTROL.sub("�", text[:MAX_TEXT])

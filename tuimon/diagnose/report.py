@@ -11,7 +11,7 @@ from tuimon import __version__
 from tuimon.diagnose.conclusion import disagreements, named
 from tuimon.diagnose.groups import group, moved, summary
 from tuimon.diagnose.ladder import Diagnosis
-from tuimon.diagnose.pyspy import clean
+from tuimon.diagnose.pyspy import clean, printable
 from tuimon.diagnose.written import group_lines, tree_lines
 from tuimon.launch.events import Collectives
 from tuimon.launch.redact import redact
@@ -38,7 +38,7 @@ def markdown(view: LaunchView, found: Diagnosis) -> str:
         ("Launch", fenced(launch_lines(view))),
     ]
     parts = [f"## {title}\n\n" * bool(title) + "\n".join(lines) for title, lines in sections if lines]
-    return redact("\n\n".join(parts)) + "\n"
+    return printable(redact("\n\n".join(parts))) + "\n"
 
 
 def head(view: LaunchView, found: Diagnosis) -> Iterator[str]:

@@ -13,6 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from tuimon.config import state_dir
+from tuimon.diagnose.pyspy import printable
 from tuimon.diagnose.written import as_document, as_text
 from tuimon.launch.events import Stacks
 from tuimon.launch.redact import redact
@@ -46,7 +47,7 @@ def save(
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         stem = free_name(folder, f"stacks-{moment:%Y%m%d-%H%M%S}", safe(host))
         text, document = folder / f"{stem}.txt", folder / f"{stem}.json"
-        write(text, redact(as_text(stacks, head)).encode("utf-8", "replace"))
+        write(text, printable(redact(as_text(stacks, head))).encode("utf-8", "replace"))
         raw = {**as_document(stacks, str(text)), "facts": head, "event": msgspec.to_builtins(stacks)}
         write(document, json.dumps(redacted(raw), ensure_ascii=False, indent=1).encode("utf-8", "replace"))
         sweep(folder)

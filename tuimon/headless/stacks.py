@@ -7,6 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from tuimon.diagnose.groups import group, summary, tree
+from tuimon.diagnose.pyspy import printable
 from tuimon.diagnose.written import as_document, group_lines, tree_lines, unread_line
 from tuimon.headless import exit_codes
 from tuimon.launch.events import Stacks
@@ -36,7 +37,7 @@ def run(spec: str, settings: Settings, *, as_json: bool) -> int:
     if as_json:
         print(json.dumps(report(view)))  # noqa: T201 - the one document on stdout
     else:
-        sys.stdout.write(words(view) + "\n")
+        sys.stdout.write(printable(words(view)) + "\n")
     return exit_code(view)
 
 
