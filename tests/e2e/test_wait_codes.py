@@ -18,7 +18,9 @@ SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 SERVER = """
 import sys, time
 print("INFO 03-04 10:15:33 [api_server.py:1] vLLM API server version 0.11.0", flush=True)
-time.sleep(float(sys.argv[1]))
+for step in range(int(sys.argv[1])):
+    time.sleep(1)
+    print("INFO 03-04 10:15:34 [loader.py:1] step", step, flush=True)
 if sys.argv[2] == "crash":
     raise RuntimeError("Engine core initialization failed. See root cause above.")
 print("INFO 03-04 10:15:43 [launcher.py:99] Shutting down FastAPI HTTP server.", flush=True)
@@ -48,7 +50,7 @@ class Waits:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
         )  # fmt: skip
 
-    def server(self, seconds: float, end: str) -> str:
+    def server(self, seconds: int, end: str) -> str:
         """A server of its own kind on this machine; its pid."""
         log = (self.state / f"server-{len(self._servers)}.log").open("wb")
         command = [sys.executable, "-c", SERVER, str(seconds), end, "vllm", "serve"]
@@ -78,8 +80,8 @@ def waits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waits]:
     waits.start("serving", "demo:healthy@0.2", "--until", "serving", "--timeout", "60s")
     waits.start("dead", "127.0.0.1:1", "--timeout", "8s")
     waits.start("nobody", "localhost", "--pid", "4194304", "--timeout", "8s")
-    waits.start("crash", "localhost", "--pid", waits.server(6, "crash"), "--until", "exit", "--timeout", "60s")
-    waits.start("end", "localhost", "--pid", waits.server(6, "end"), "--until", "exit", "--timeout", "60s")
+    waits.start("crash", "localhost", "--pid", waits.server(18, "crash"), "--until", "exit", "--timeout", "60s")
+    waits.start("end", "localhost", "--pid", waits.server(18, "end"), "--until", "exit", "--timeout", "60s")
     yield waits
     waits.close()
 

@@ -43,7 +43,7 @@ def run(folder: Path, host: str, timeout: str) -> subprocess.CompletedProcess[st
     ("host", "timeout", "code", "said"),
     [
         ("127.0.0.1:1", "5s", 1, "no way to 127.0.0.1:1: 127.0.0.1:1 (port 1) refuses the connection"),
-        ("demo:healthy@0.2", "60s", 0, "ready after "),
+        ("demo:healthy@0.05", "60s", 0, "ready after "),
         ("demo:slow-compile@0.2", "4s", 1, "not ready in 30 minutes, last seen: starting"),
     ],
 )
