@@ -5,14 +5,23 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import jsonschema
 from msgspec.structs import replace
 
 from tuimon.headless import diagnose
 from tuimon.headless.diagnose import Heard
-from tuimon.launch.events import CollectiveCount, Collectives, Finding, Frame, RankStack, Report, Stacks, ThreadStack
+from tuimon.launch.events import (
+    AnyEvent,
+    CollectiveCount,
+    Collectives,
+    Finding,
+    Frame,
+    RankStack,
+    Report,
+    Stacks,
+    ThreadStack,
+)
 from tuimon.launch.state import Launch
 from tuimon.launch.view import LaunchView, LinkView, Verdict
 from tuimon.watch.watching import Action
@@ -30,7 +39,7 @@ def view(*reports: Report, link: str = "up") -> LaunchView:
     return replace(Launch("gpu-17").snapshot(NOW), link=state, verdict=verdict, reports=reports, data_age=0.1)
 
 
-def heard(*events: Any) -> Heard:
+def heard(*events: AnyEvent) -> Heard:
     made = Heard()
     for event in events:
         made.take(event)
