@@ -330,6 +330,23 @@ def test_a_full_disk_is_said_once_and_recording_goes_on_when_there_is_room(
     assert "2 events missing" in next(event.reason for event in kept if isinstance(event, Gap))
 
 
+def test_a_recording_that_somebody_removes_is_begun_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "RETRY", 0.05)
+    said: list[AnyEvent] = []
+    recorder = Recorder(tmp_path, "gpu-17", LIMITS, say=said.append)
+    recorder.start()
+    recorder.take(LINKED)
+    until(lambda: recordings(tmp_path))
+    recordings(tmp_path)[0].unlink()
+    recorder.take(sample(1))
+    until(lambda: said)
+    recorder.take(sample(2))
+    until(lambda: recordings(tmp_path))
+    recorder.stop()
+    assert "the recording was removed" in getattr(said[0], "text", "")
+    assert read(recordings(tmp_path)[0])[-1] == sample(2)
+
+
 def test_a_folder_that_cannot_be_made_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     (finding,) = recorded(tmp_path / "file" / "recordings", [LINKED])

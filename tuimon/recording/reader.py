@@ -72,7 +72,8 @@ class RecordingFile:
         return header
 
     def _index(self) -> None:
-        offset = HEADER if form.block_at(self._text, HEADER) or len(self._text) <= HEADER else 0
+        known = form.parse_header(bytes(self._text[:HEADER])) is not None
+        offset = HEADER if known or form.block_at(self._text, HEADER) else 0
         damaged = False
         while offset < len(self._text):
             block = form.block_at(self._text, offset)

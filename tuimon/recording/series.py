@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from msgspec import structs
@@ -128,9 +130,8 @@ class Series:
         self._shelf.make()
         server = server or self._server
         engine = server.engine if server else None
-        path = self._shelf.path(self._host, _engine(server) if server else None, at, self._part)
         header = Header(VERSION, self._host, at, engine, __version__, self._part)
-        self._writer = Writer(path, header)
+        self._writer = self._free(header, _engine(server) if server else None)
         self._shelf.tidy()
         if self._link is not None:
             self._put(structs.replace(self._link, at=at))
@@ -145,6 +146,13 @@ class Series:
         if self._text_end > told:
             skipped = self._text_end - told
             self._put(LogReset(at=at, why="skipped", offset=self._text_end, skipped=skipped))
+
+    def _free(self, header: Header, name: str | None) -> Writer:
+        """A new file; another tuimon may take the same name in the same instant."""
+        for _ in range(5):
+            with suppress(FileExistsError):
+                return Writer(self._shelf.path(self._host, name, header.start, header.part), header)
+        raise FileExistsError(errno.EEXIST, "no name is free")
 
     # Blocks.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 from collections.abc import Sequence
@@ -56,10 +57,12 @@ class Writer:
         self._append(block_bytes(payload, flags, len(text), (first, last)))
 
     def sync(self) -> None:
-        """Onto the disk."""
+        """Onto the disk. A file that somebody removed is an error too: what is written there is lost."""
         if self.unsynced:
             self.unsynced = False
             os.fsync(self._file)
+            if os.fstat(self._file).st_nlink == 0:
+                raise OSError(errno.ENOENT, "the recording was removed")
 
     def rename(self, path: Path, engine: str | None) -> None:
         """Take another name, and say the engine in the header."""
