@@ -61,6 +61,20 @@ def test_disk_is_bytes_from_storage_faults_or_growing_memory(more: dict[str, Any
     assert _was_seen(_after(**more).launch.run.vitals.disk) is seen
 
 
+@pytest.mark.parametrize(
+    ("more", "words"),
+    [
+        ({"read": 200_000}, "reads 200 KB/s from storage"),
+        ({"rss": 2_000_000}, "memory grows by 2 MB/s"),
+        ({"major": 10}, "10 major faults/s"),
+    ],
+)
+def test_a_quiet_launch_says_what_really_moved(more: dict[str, Any], words: str) -> None:
+    story = _after(12, **more)
+    assert story.launch.verdict.state == "quiet"
+    assert words in story.launch.verdict.headline
+
+
 def test_memory_that_one_process_gives_back_does_not_hide_what_another_takes() -> None:
     story = Story(2, gpus=False)
     story.everybody("sleeps")

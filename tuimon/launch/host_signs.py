@@ -50,8 +50,12 @@ class DiskReads(Sign):
             return
         self.visible = any(value is not None for value in (read, major, growth))
         grew = sum(max(0.0, rate.rss or 0.0) for rate in look.rates.values())
-        if (read or 0) >= READ or (major or 0) >= MAJOR_FAULTS or grew >= GROWTH:
-            self.seen(look.at)
+        if (read or 0) >= READ:
+            self.seen(look.at, f"reads {size(read or 0)}/s from storage")
+        elif grew >= GROWTH:
+            self.seen(look.at, f"memory grows by {size(grew)}/s")
+        elif (major or 0) >= MAJOR_FAULTS:
+            self.seen(look.at, f"{major:.0f} major faults/s")
         if not self.visible:
             self.hidden("no rights on the processes' counters")
             return

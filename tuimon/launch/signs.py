@@ -38,9 +38,12 @@ class Sign:
         self.absent = False
         """This machine cannot have it (no GPU): not missing, just not there."""
         self.text = "not looked yet"
+        self.proof = ""
+        """What counted when it was last seen, in words for the banner; "" = its name and its reading say it."""
 
-    def seen(self, at: float) -> None:
+    def seen(self, at: float, proof: str = "") -> None:
         """It was there."""
+        self.proof = proof
         self.last = at if self.last is None else max(self.last, at)
 
     def hidden(self, why: str, *, absent: bool = False) -> None:

@@ -283,7 +283,8 @@ def _before_ready(run: Run, now: float) -> Reason:
     freshest = run.vitals.freshest()
     if log.readable and freshest is not None and run.attention.looked(log.last or run.began, now) >= bears.quiet:
         fresh = now - (freshest.last or 0.0) <= ALIVE_SECONDS
-        words = f"alive: {freshest.name}, {freshest.text}" if fresh else f"last alive: {freshest.name}"
+        proof = freshest.proof or f"{freshest.name}, {freshest.text}"
+        words = f"alive: {proof}" if fresh else f"last alive: {freshest.name}"
         words = f"the log is silent, {words}"
         if run.told.allowed_wait:
             words = f"waits as it may: {run.told.allowed_wait}"
