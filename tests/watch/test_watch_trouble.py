@@ -114,7 +114,7 @@ def test_without_any_python_it_says_what_cannot_be_seen_and_what_to_do(watched: 
     watched.host.channels[0].status = 127
     watched.says_bytes(b"")
     (finding,) = watched.seen(Finding)
-    assert "No python3 was found on gpu-17" in finding.text
+    assert "gpu-17 has no python3" in finding.text
     assert finding.fix
     assert "Python 3.6" in finding.fix
 

@@ -9,9 +9,10 @@ from typing import Literal, Protocol
 import msgspec
 from msgspec import Struct
 
+from tuimon.hosts import plain
 from tuimon.hosts.beating import PATIENCE, beat
 from tuimon.hosts.errors import HostError
-from tuimon.hosts.host import Channel, LogPiece
+from tuimon.hosts.host import LogPiece
 from tuimon.hosts.quoting import last_line
 from tuimon.probe import send
 from tuimon.probe.program.speech import FORSAKEN
@@ -80,10 +81,8 @@ class Frames:
             )
 
 
-class _Starter(Protocol):
+class _Starter(plain.Running, Protocol):
     python: str
-
-    async def start(self, argv: list[str]) -> Channel: ...
 
 
 async def follow(
@@ -109,4 +108,7 @@ async def follow(
         finally:
             beating.cancel()
             channel.end_input()
+    if status in {126, 127} and not send.is_stream(path):
+        async for one in plain.follow(host, path, offset, inode):
+            yield one
     raise HostError(f"The tail of {path} ended (exit {status}): {last_line(channel.errors())}")

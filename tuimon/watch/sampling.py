@@ -19,14 +19,13 @@ from tuimon.probe import send
 from tuimon.probe.program.speech import FORSAKEN
 from tuimon.watch.announced import Announced
 from tuimon.watch.board import Board
+from tuimon.watch.degraded import Degraded
 from tuimon.watch.lines import Lines, Reported
 from tuimon.watch.pauses import Backoff
 from tuimon.watch.tending import within
 
 SILENT = 15.0
 """Seconds without a line after which the probe is started anew; it speaks each second."""
-NO_PYTHON_AGAIN = 60.0
-"""Seconds until an interpreter is looked for again."""
 
 
 class _Path:
@@ -127,7 +126,7 @@ class Sampling:
             return
         self._gap("the probe ended")
         last = last_line(channel.errors())
-        if status in {126, 127} or "not found" in last:
+        if status in {126, 127} or "not found" in last or "SyntaxError" in last:
             await self._find_python()
             return
         self._find(
@@ -136,15 +135,10 @@ class Sampling:
 
     async def _find_python(self) -> None:
         found = await find_python(self._host)
-        if found is None:
-            self._find(
-                "no_python",
-                f"No python3 was found on {self._host.name}: GPUs, processes, health and the log cannot be seen",
-                "Install Python 3.6 or later there, or put it on the PATH of non-interactive logins",
-            )
-            await self._board.clock.sleep(NO_PYTHON_AGAIN)
-        else:
+        if found is not None:
             self._python.python = found
+            return
+        await Degraded(self._host, self._board, self._heard, self._settings.log).run()
 
     def _gap(self, reason: str) -> None:
         if self._board.sample is not None:
