@@ -52,7 +52,7 @@ async def complaint(client: Client, tool: str, **arguments: object) -> str:
 async def test_it_sees_the_launch_stall_and_names_the_rank(tmp_path: Path) -> None:
     async with assistant(tmp_path) as client:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == ["check", "wait", "timeline", "stacks"]
+        assert [tool.name for tool in tools] == ["check", "wait", "timeline", "stacks", "diagnose", "checkpoint"]
         assert all(tool.annotations and tool.annotations.read_only_hint for tool in tools)
         assert all("nswers within" in (tool.description or "") for tool in tools)
 
@@ -73,6 +73,11 @@ async def test_it_sees_the_launch_stall_and_names_the_rank(tmp_path: Path) -> No
         assert [Path(path).suffix for path in stalled["saved"][:2]] == [".txt", ".json"]
         stacks = await ask(client, "stacks", host=HOST)
         assert [group["ranks"] for group in stacks["groups"] if group["odd"]] == [["TP3"]]
+        diagnosis = await ask(client, "diagnose", host=HOST)
+        assert [suspect["rank"] for suspect in diagnosis["suspects"]] == ["TP3"]
+        assert [Path(path).name for path in diagnosis["saved"][:1]] == ["report.md"]
+        draft = await client.call_tool("checkpoint", {"host": HOST})
+        assert "SILENTLY USELESS" in getattr(draft.content[0], "text", "")
         after = await ask(client, "check", host=HOST)
         assert [suspect["rank"] for suspect in after["verdict"]["suspects"]] == ["TP3"]
         timeline = await ask(client, "timeline", source=HOST)

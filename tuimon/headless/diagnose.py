@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 from tuimon.diagnose.conclusion import disagreements, named
@@ -44,10 +45,10 @@ class Diagnosable(Protocol):
 
 
 class Heard:
-    """The events that a diagnosis is made of."""
+    """The last events that a diagnosis is made of."""
 
     def __init__(self) -> None:
-        self._events: list[AnyEvent] = []
+        self._events: deque[AnyEvent] = deque(maxlen=200)
 
     def take(self, event: AnyEvent) -> None:
         """Keep it, if it belongs to one."""
@@ -80,11 +81,7 @@ def run(spec: str, settings: Settings, *, as_json: bool, recorders: bool = False
     watching.start()
     try:
         began = watching.view.now
-        view = watching.wait_for(found, timeout=FINDING)
-        if view.server is not None and view.processes:
-            for action in ("flight_recorder", "diagnose") if recorders else ("diagnose",):
-                watching.ask(action)
-            view = watching.wait_for(lambda view: diagnosed(view, None), timeout=LOOKING)
+        view = look(watching, LOOKING, recorders=recorders)
     finally:
         watching.stop()
     if as_json:
@@ -92,6 +89,18 @@ def run(spec: str, settings: Settings, *, as_json: bool, recorders: bool = False
     else:
         say_all(view, heard)
     return exit_code(view, heard)
+
+
+def look(watching: Diagnosable, limit: float, *, recorders: bool = False) -> LaunchView:
+    """Diagnose the launch that is found there; the view that has the report, or says why not."""
+    view = watching.wait_for(found, min(FINDING, limit))
+    if view.server is None or not view.processes:
+        return view
+    before = view.report("diagnose")
+    actions: tuple[Action, ...] = ("flight_recorder", "diagnose") if recorders else ("diagnose",)
+    for action in actions:
+        watching.ask(action)
+    return watching.wait_for(lambda view: diagnosed(view, before), limit)
 
 
 def diagnosed(view: LaunchView, before: Report | None) -> bool:

@@ -11,11 +11,14 @@ from msgspec import Struct
 
 from tuimon.errors import TuimonError
 from tuimon.headless import stacks
+from tuimon.headless.diagnose import Heard
 from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
     from tuimon.config import Settings
+    from tuimon.launch.events import Report
     from tuimon.launch.view import LaunchView
+    from tuimon.watch.watching import Action
 
 MOST = 4
 """Hosts watched at once; the one not asked about for longest goes first."""
@@ -30,6 +33,7 @@ class NotAllowed(TuimonError):
 class _Watched(Struct):
     watching: LiveWatch
     asked: float
+    heard: Heard
 
 
 class Watches:
@@ -49,7 +53,8 @@ class Watches:
         with self._lock:
             known = self._watched.get(host)
             if known is None:
-                known = _Watched(LiveWatch(host, self._settings), now)
+                known = _Watched(LiveWatch(host, self._settings), now, Heard())
+                known.watching.on_event(known.heard.take)
                 known.watching.start()
                 self._watched[host] = known
             known.asked = now
@@ -79,6 +84,21 @@ class Watches:
             lambda view: stacks.looked(view) and (view.stacks is not before or view.link.state != "up"),
             max(0.0, end - time.monotonic()),
         )
+
+    def heard(self, host: str) -> Heard:
+        """What the looks at this host found."""
+        with self._lock:
+            known = self._watched.get(host)
+        return known.heard if known is not None else Heard()
+
+    def report(self, host: str, action: Action, limit: float) -> Report | None:
+        """Ask for an action there; its report, None where none came in time."""
+        watching = self.of(host)
+        view = watching.wait_for(stacks.found, min(stacks.FINDING, limit))
+        before = view.report(action)
+        watching.ask(action)
+        after = watching.wait_for(lambda view: view.report(action) is not before, limit).report(action)
+        return after if after is not before else None
 
     def close(self) -> None:
         """End every watching."""

@@ -170,7 +170,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
 
     def _footer_actions(self) -> list[Action]:
         if isinstance(self.screen, SheetScreen):
-            return [self.by_id(name) for name in ("back", "down", "up", "end", "copy", "quit")]
+            return [self.by_id(name) for name in self.screen.KEYS]
         return [action for action in self.actions if action.footer]
 
     def _banner_keys(self) -> tuple[tuple[str, str], ...]:

@@ -18,6 +18,7 @@ class QuestionScreen(SheetScreen):
     """Shall it be done? Any key but the one asked for leaves everything as it is."""
 
     TITLE = "Before this is done"
+    KEYS = ("back", "quit")
     BINDINGS: ClassVar[list[BindingType]] = [
         Binding("y", "answer(1)", "yes", show=False, priority=True),
         Binding("K", "answer(2)", "kill", show=False, priority=True),

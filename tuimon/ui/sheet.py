@@ -45,6 +45,8 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     TITLE: ClassVar[str] = ""
     IMPATIENT: ClassVar[bool] = False
     """Shows answers of the host, which are waited for."""
+    KEYS: ClassVar[tuple[str, ...]] = ("back", "down", "up", "end", "copy", "quit")
+    """What the footer shows."""
     AUTO_FOCUS = "#sheet"
 
     @property
