@@ -37,6 +37,8 @@ from tuimon.watch.later import nothing_yet
 
 START = 1_800_000_000.0
 LIMITS = Limits(10**9, 30)
+PROMISED = 2.0 * 2
+"""Seconds; twice what is promised, because tests share their machine."""
 LINKED = Linked(at=START, host="gpu-17")
 
 
@@ -90,13 +92,13 @@ def test_every_event_is_kept_in_a_file_named_after_host_engine_and_start(tmp_pat
     assert path.stat().st_mode & 0o077 == 0
 
 
-def test_what_was_taken_can_be_read_within_two_seconds(tmp_path: Path) -> None:
+def test_what_was_taken_can_soon_be_read(tmp_path: Path) -> None:
     recorder = Recorder(tmp_path, "gpu-17", LIMITS, say=lambda _: None)
     recorder.start()
     recorder.take(LINKED)
-    until(lambda: recordings(tmp_path) and read(recordings(tmp_path)[0]) == [LINKED], 2.0)
+    until(lambda: recordings(tmp_path) and read(recordings(tmp_path)[0]) == [LINKED], PROMISED)
     recorder.take(sample(1))
-    until(lambda: len(read(recordings(tmp_path)[0])) == 2, 2.0)
+    until(lambda: len(read(recordings(tmp_path)[0])) == 2, PROMISED)
     recorder.stop()
 
 
@@ -106,7 +108,7 @@ def test_it_is_put_onto_the_disk_soon_after(tmp_path: Path, monkeypatch: pytest.
     recorder = Recorder(tmp_path, "gpu-17", LIMITS, say=lambda _: None)
     recorder.start()
     recorder.take(LINKED)
-    assert synced.wait(2.0)
+    assert synced.wait(PROMISED)
     recorder.stop()
 
 

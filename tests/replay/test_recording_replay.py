@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from itertools import groupby, pairwise
 from pathlib import Path
 
 import pytest
@@ -362,3 +362,24 @@ def test_a_recorded_demo_has_the_timeline_that_was_live(demo: tuple[list[tuple[f
     assert again.server == live.server
     assert again.episodes == live.episodes or len(again.episodes) == len(live.episodes)
     assert [line.text for line in again.lines.slice(0, 10**6)] == [line.text for line in live.lines.slice(0, 10**6)]
+
+
+def test_played_at_twenty_times_its_speed_the_screen_is_given_the_same(
+    demo: tuple[list[tuple[float, LaunchView]], Path],
+) -> None:
+    views, path = demo
+    watch = ReplayWatch(open_source(str(path)), Settings(patience=Patience(quiet=4.0, stalled=8.0)), speed=20)
+    watch.start()
+    shown: list[LaunchView] = []
+    end = time.monotonic() + 30
+    while time.monotonic() < end and (watch.where.playing or not shown or watch.where.at < watch.where.end):
+        if not shown or shown[-1] is not watch.view:
+            shown.append(watch.view)
+        time.sleep(0.01)
+    last = watch.view
+    watch.stop()
+    steady = ["starting", "quiet", "stalled"]
+    states = [state for state, _ in groupby(view.verdict.state for view in shown) if state in steady]
+    assert states == steady
+    assert last.phases == views[-1][1].phases
+    assert last.verdict.suspects == views[-1][1].verdict.suspects

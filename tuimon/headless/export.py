@@ -86,7 +86,7 @@ def report(source: Source, settings: Settings) -> Iterator[str]:
     view = player.view()
     began, ended = player.begin, player.end
     yield from _head(view, began, ended)
-    yield from (f"- **{one_line(note)}**" for note in source.notes)
+    yield from ("", *(f"- **{one_line(note)}**" for note in source.notes)) if source.notes else ()
     yield from ("", "## Verdicts", "", "| time (UTC) | after | verdict | in words |", "|---|---|---|---|")
     changes = [(mark.at, mark.verdict) for mark in player.survey.marks if mark.verdict is not None]
     for at, verdict in changes[:_MOST_LISTED]:
@@ -107,7 +107,6 @@ def _head(view: LaunchView, began: float, ended: float) -> Iterator[str]:
     yield f"# {one_line(name)} on {one_line(view.host)}: {view.verdict.state}"
     yield ""
     yield f"Recorded from {_instant(began)} to {_instant(ended)} ({ended - began:.0f} s)"
-    yield ""
 
 
 def _red(player: Player, changes: list[tuple[float, Verdict]]) -> Iterator[str]:
