@@ -15,9 +15,8 @@ MINE = r"""
 engine = "sglang"
 [[rule]]
 name = "my_milestone"
-pattern = "^Warming the coffee"
-severity = "milestone"
-samples = ["Warming the coffee"]
+match = "^Warming the coffee"
+sample = "[2026-03-04 10:15:02] Warming the coffee"
 """
 
 
@@ -35,7 +34,7 @@ def test_a_rule_of_the_users_own_is_used(folder: Path) -> None:
     later.apply(ServerFound(at=0.5, pid=7, engine="sglang", log="/server.log"))
     text = b"[2026-03-04 10:15:01] server_args=ServerArgs(tp_size=1)\n[2026-03-04 10:15:02] Warming the coffee\n"
     later.apply(LogText(at=1.0, offset=0, text=text))
-    lines = later.snapshot(2.0).lines
+    lines = later.snapshot(4.5).lines  # text waits 2 s for a first sample, which would tell its age
     assert [line.rule for line in lines.slice(lines.first, lines.end)][-1] == "my_milestone"
 
 

@@ -29,8 +29,13 @@ class Later:
             if self._launch is None:
                 try:
                     from tuimon.launch.state import Launch  # noqa: PLC0415  0.08 s, see above
+                    from tuimon.watch.grammars import choose  # noqa: PLC0415
 
-                    self._launch = Launch(self._host, self._patience)
+                    faults = choose()
+                    launch = Launch(self._host, self._patience)
+                    for fault in faults:
+                        launch.apply(fault)
+                    self._launch = launch
                 except Exception as error:
                     self._failure = error
                     raise
