@@ -64,6 +64,9 @@ def _watching_flags(command: Command) -> Command:
                 default=None,
                 help="Look at the stacks when a launch goes quiet, and diagnose a stall once. On unless switched off.",
             ),
+            click.option(
+                "--read-only", is_flag=True, default=None, help="Take away every key that touches the server."
+            ),
         )
     ):
         command = option(command)
@@ -90,12 +93,17 @@ def cli() -> None:
 @click.argument("host")
 @click.option("--theme", help="Name of a theme.")
 @click.option("--record/--no-record", default=None, help="Keep a recording for `tuimon replay` (the default).")
+@click.option("--dry-run", is_flag=True, help="Print every command that may be sent to HOST, and send nothing.")
 @_on_change
 @_watching_flags
-def watch(host: str, **flags: object) -> None:
+def watch(host: str, dry_run: bool, **flags: object) -> None:
     """Watch HOST on a live screen (the same as `tuimon HOST`)."""
     from tuimon.config import load
 
+    if dry_run:
+        from tuimon.headless import dry_run as headless
+
+        sys.exit(headless.run(host, load(flags)))
     _show(host, load(flags))
 
 
@@ -279,6 +287,36 @@ def demo(scenario: str, pace: str, serve: bool, listing: bool, theme: str | None
 
         sys.exit(serve_host(scenario, pace))
     _show(f"demo:{scenario}" if pace == "brisk" else f"demo:{scenario}@{pace}", load({"theme": theme}))
+
+
+@cli.group()
+def config() -> None:
+    """The settings: where they are, what holds, and what is wrong."""
+
+
+@config.command("path")
+def config_path() -> None:
+    """Print the places of settings, themes, grammars and what is kept."""
+    from tuimon.headless import settings
+
+    sys.exit(settings.path())
+
+
+@config.command("show")
+def config_show() -> None:
+    """Print all settings as TOML, each with where it comes from."""
+    from tuimon.headless import settings
+
+    sys.exit(settings.show())
+
+
+@config.command("check")
+def config_check() -> None:
+    """Say everything that is wrong with the settings file, with its line; exit code 2 if anything is."""
+    from tuimon.headless import settings
+    from tuimon.ui.actions import BY_ID
+
+    sys.exit(settings.check(tuple(BY_ID)))
 
 
 def _show(host: str, settings: Settings) -> None:

@@ -135,7 +135,7 @@ async def test_an_interpreter_beside_the_path_is_found_and_an_old_one_is_not_tak
     (tmp_path / "bin" / "python3").write_text("#!/bin/sh\nexit 1\n")  # too old for us
     (tmp_path / "bin" / "python3").chmod(0o755)
     monkeypatch.setattr(
-        finding, "_SEARCH", f"echo {tmp_path}/bin/python3; echo /etc/passwd; echo {sys.executable}; echo /proc/self/exe"
+        finding, "SEARCH", f"echo {tmp_path}/bin/python3; echo /etc/passwd; echo {sys.executable}; echo /proc/self/exe"
     )
     assert await finding.find_python(LocalHost()) in {sys.executable, None}
 

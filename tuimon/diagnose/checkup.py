@@ -29,7 +29,7 @@ NO_SERVER = 4.0
 """Seconds without a server after which there is none."""
 _START_ONE = "Start the server and look again"
 # As find.py names it; nothing else of that folder is touched.
-_CLEAN = 'd=~/.cache/tuimon; for f in "$d"/py-spy-*; do test -f "$f" && rm -f "$f" && echo "$f"; done; rmdir "$d"'
+CLEAN = 'd=~/.cache/tuimon; for f in "$d"/py-spy-*; do test -f "$f" && rm -f "$f" && echo "$f"; done; rmdir "$d"'
 
 
 class Check(Struct, frozen=True):
@@ -68,7 +68,7 @@ async def look(host: Host, options: send.ProbeOptions) -> list[Check]:
 
 async def clean(host: Host) -> tuple[str, ...]:
     """Remove what a look at stacks left in the host's cache; the paths."""
-    done = await host.run(["sh", "-c", _CLEAN])
+    done = await host.run(["sh", "-c", CLEAN])
     return tuple(quoted(line) for line in done.stdout.splitlines()[:100])
 
 

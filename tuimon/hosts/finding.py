@@ -8,7 +8,7 @@ from tuimon.hosts.host import Host
 
 # Logins without a terminal often miss conda's PATH. The servers' own interpreters are the surest: they run. One whose
 # file was replaced meanwhile, or lies in a container, is reached through /proc.
-_SEARCH = (
+SEARCH = (
     "for p in /usr/bin /usr/local/bin /opt/conda/bin /opt/venv/bin ~/miniconda3/bin ~/anaconda3/bin; do "
     'test -x "$p/python3" && echo "$p/python3"; done; '
     "for e in /proc/[0-9]*/exe; do t=$(readlink $e 2>/dev/null) || continue; "
@@ -22,7 +22,7 @@ _TRY = "import sys; sys.exit(sys.version_info < (3, 6))"
 
 async def find_python(host: Host) -> str | None:
     """Path of a python3 (3.6 or later) that runs there. Raises HostError."""
-    found = await host.run(["sh", "-c", _SEARCH], timeout=20.0)
+    found = await host.run(["sh", "-c", SEARCH], timeout=20.0)
     lines = dict.fromkeys(found.stdout.decode("utf-8", "replace").splitlines())
     # Real paths first: a process may end, and its /proc with it.
     paths = sorted((path for path in lines if _PYTHON.fullmatch(path)), key=lambda path: path.startswith("/proc/"))

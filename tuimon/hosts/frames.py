@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import aclosing
 from typing import Literal, Protocol
 
 import msgspec
@@ -109,6 +110,7 @@ async def follow(
             beating.cancel()
             channel.end_input()
     if status in {126, 127} and not send.is_stream(path):
-        async for one in plain.follow(host, path, offset, inode):
-            yield one
+        async with aclosing(plain.follow(host, path, offset, inode)) as pieces:
+            async for one in pieces:
+                yield one
     raise HostError(f"The tail of {path} ended (exit {status}): {last_line(channel.errors())}")

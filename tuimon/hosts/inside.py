@@ -23,7 +23,7 @@ ENTERING = 20.0
 SILENT = 20.0
 """Seconds without an answer to a beat after which the place counts as lost."""
 # One read per beat; without `timeout` (no coreutils, no BusyBox) it ends with its stdin only.
-_HOLD = (
+HOLD = (
     f"echo tuimon; command -v timeout >/dev/null && t='timeout {PATIENCE:.0f}'; "
     'while x=$($t dd bs=64 count=1 2>/dev/null) && test -n "$x"; do echo; done'
 )
@@ -57,11 +57,15 @@ class Inside:
         """What to follow where the server's output leads out of the place."""
         return self._way.log
 
+    def enters(self, argv: Sequence[str]) -> list[str]:
+        """What the machine before it is given to run `argv` there."""
+        return self._way.enter(argv)
+
     async def connect(self) -> None:
         """Open the link and go in. Raises HostUnreachable, HostKeyUnknown, AccessDenied."""
         await self.close()
         await self._outer.connect()
-        held = await self._enter(["sh", "-c", _HOLD])
+        held = await self._enter(["sh", "-c", HOLD])
         try:
             async with asyncio.timeout(ENTERING):
                 heard = b""

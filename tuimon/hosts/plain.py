@@ -6,7 +6,7 @@ Each program is driven by our beats, one read of stdin per beat, so that it ends
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from typing import Protocol
 
 from tuimon.hosts.beating import PATIENCE, beat
@@ -44,7 +44,7 @@ def beside(argv: Sequence[str]) -> list[str]:
     return ["sh", "-c", _BESIDE, "tuimon", *argv]
 
 
-async def follow(host: Running, path: str, offset: int, inode: int | None) -> AsyncIterator[LogPiece]:
+async def follow(host: Running, path: str, offset: int, inode: int | None) -> AsyncGenerator[LogPiece]:
     """The bytes of a file by `tail -F`; of truncations only those are noticed that happen while the link is down."""
     size, here = await _look(host, path)
     if size is None:
