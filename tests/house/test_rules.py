@@ -19,6 +19,8 @@ SOURCES = sorted(
 )
 MAX_FILE = 400
 MAX_FUNCTION = 40
+STAND_INS = ROOT / "tuimon" / "demo" / "program"
+"""Carries SGLang's and torch's own names, so that py-spy shows what it would show of the real ones."""
 BANNED_NAMES = {"util", "utils", "helper", "helpers", "misc", "common", "manager", "managers"}
 
 
@@ -58,4 +60,5 @@ def test_no_function_is_longer_than_a_screen() -> None:
 
 
 def test_every_name_explains_something() -> None:
-    assert not [path for path in SOURCES if path.stem in BANNED_NAMES or path.parent.name in BANNED_NAMES]
+    ours = [path for path in SOURCES if STAND_INS not in path.parents]
+    assert not [path for path in ours if path.stem in BANNED_NAMES or path.parent.name in BANNED_NAMES]
