@@ -12,6 +12,7 @@ import msgspec
 import platformdirs
 from msgspec import Struct
 
+from tuimon.configfile import mistakes
 from tuimon.errors import TuimonError
 
 
@@ -66,6 +67,8 @@ class Settings(Struct, frozen=True, forbid_unknown_fields=True):
     """All recordings together; the oldest go first."""
     record_days: float = 30.0
     """Recordings older than this go."""
+    read_only: bool = False
+    """Take away every key that touches the server: dumps that its ranks write, native stacks, signals."""
     patience: Patience = Patience()
     keys: dict[str, str] = {}
     """Action id → keys, separated by commas."""
@@ -85,7 +88,7 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
     """Merge file, environment and flags (None = not given). Raises BadSettings."""
     environ = os.environ if environ is None else environ
     path = path or config_dir() / "config.toml"
-    values: dict[str, Any] = _read_file(path)
+    values = read_values(path)
     source = str(path)
     fields = {field.name: field for field in msgspec.structs.fields(Settings)}
     for name in fields:
@@ -102,11 +105,15 @@ def load(flags: Mapping[str, object], environ: Mapping[str, str] | None = None, 
         raise BadSettings(f"Settings in {source} cannot be used: {error}", f"Known settings: {known}") from error
 
 
-def _read_file(path: Path) -> dict[str, Any]:
+def read_values(path: Path) -> dict[str, Any]:
+    """What the file says, checked; nothing where there is none. Raises BadSettings with every mistake and its line."""
     try:
-        with path.open("rb") as file:
-            return tomllib.load(file)
+        text = path.read_bytes().decode()
+        values = tomllib.loads(text)
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:  # ValueError: bad TOML, or not UTF-8
         raise BadSettings(f"{path} cannot be read: {error}", "Correct or remove it") from error
+    if wrong := mistakes(text, path, Settings):
+        raise BadSettings("; ".join(wrong), "`tuimon config check` looks at all of it")
+    return values

@@ -339,3 +339,13 @@ def test_the_readme_table_lists_what_is_built() -> None:
     table = key_table()
     assert "| `s` | Read all ranks' Python stacks" in table
     assert all(action.help not in table for action in ACTIONS if action.why is not_built)
+
+
+@pytest.mark.parametrize("key", ["R", "D", "S", "a"])
+async def test_read_only_takes_every_key_away_that_touches_the_server(key: str) -> None:
+    async with staged(launches.stall(), settings=Settings(read_only=True)) as stage:
+        await stage.press(key)
+        assert "tuimon was started read-only" in stage.line(-1)
+        assert stage.watching.asked == []
+        await stage.press("s")
+        assert stage.watching.asked == ["stacks"]

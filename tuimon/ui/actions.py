@@ -38,6 +38,11 @@ def needs_draft(view: LaunchView) -> str | None:
     return None if launched(view.server.argv) else "this launch names no draft model"
 
 
+def read_only(_view: LaunchView) -> str | None:
+    """Never, because tuimon was started so."""
+    return "tuimon was started read-only"
+
+
 def not_built(_view: LaunchView) -> str | None:
     """Listed so that the key is kept; says that it is not there yet."""
     return "not built yet"
@@ -57,10 +62,12 @@ class Action(Struct, frozen=True):
     footer: int = 0
     """Importance in the footer, 1 stays longest when it gets narrow; 0 = not there."""
     why: Why = always
+    touches: bool = False
+    """It makes the server do something; taken away by --read-only."""
 
 
-def _ask(name: str, key: str, words: str, footer: int, why: Why = not_built) -> Action:
-    return Action(name, (key,), name.replace("_", " "), words, "Ask the host", footer, why)
+def _ask(name: str, key: str, words: str, footer: int, why: Why = not_built, *, touches: bool = False) -> Action:
+    return Action(name, (key,), name.replace("_", " "), words, "Ask the host", footer, why, touches)
 
 
 _PANES = ("the launch", "the GPUs", "log growth", "signs of life", "processes", "health", "the log")
@@ -70,12 +77,15 @@ _ASK: tuple[Action, ...] = (
     _ask("diagnose", "d", "Look at everything harmless and write a report", 9, needs_server),
     _ask("collectives", "c", "Ask NCCL which rank launched fewer collectives", 10, needs_server),
     _ask("checkpoint", "p", "Check the draft model's files against the server", 11, needs_draft),
-    _ask(
-        "flight_recorder", "R", "Ask torch's flight recorders for their last collectives; asks first", 0, needs_server
+    *(
+        _ask(name, key, words, 0, needs_server, touches=True)
+        for name, key, words in (
+            ("flight_recorder", "R", "Ask torch's flight recorders for their last collectives; asks first"),
+            ("debug_server", "D", "Ask torch's debug server for stacks, if it is up; asks first"),
+            ("native", "S", "Read stacks with native frames, which stops each rank for 0.1 s; asks first"),
+            ("abort", "a", "Kill one rank to get its stacks; asks twice"),
+        )
     ),
-    _ask("debug_server", "D", "Ask torch's debug server for stacks, if it is up; asks first", 0, needs_server),
-    _ask("native", "S", "Read stacks with native frames, which stops each rank for 0.1 s; asks first", 0, needs_server),
-    _ask("abort", "a", "Kill one rank to get its stacks; asks twice", 0, needs_server),
     _ask("findings", "i", "What was found: findings, stalls that ended, earlier launches, the first error", 0, always),
     _ask("commands", "at", "Every command that was sent to the host", 0, always),
 )
@@ -175,6 +185,11 @@ def with_keys(actions: tuple[Action, ...], keys: Mapping[str, str]) -> tuple[Act
         replace(action, keys=changed.get(action.id, tuple(key for key in action.keys if key not in taken)))
         for action in actions
     )
+
+
+def harmless(actions: tuple[Action, ...]) -> tuple[Action, ...]:
+    """The table for --read-only: what touches the server stays listed, and says why it cannot be done."""
+    return tuple(replace(action, why=read_only) if action.touches else action for action in actions)
 
 
 def keys_of(action: Action) -> str:

@@ -19,7 +19,7 @@ from textual.theme import Theme
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
 from tuimon.ui import endings, themes, title
-from tuimon.ui.actions import ACTIONS, BY_ID, Action, keys_of, shown, with_keys
+from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.doing import Doing
 from tuimon.ui.errors import BadKeys
@@ -53,7 +53,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         super().__init__()
         self.watching = watching
         self.settings = settings
-        self.actions = ACTIONS
+        self.actions = harmless(ACTIONS) if settings.read_only else ACTIONS
         self.view: LaunchView = watching.view
         self.frozen_at: float | None = None
         """When the screen was frozen, on `clock`; None = live."""

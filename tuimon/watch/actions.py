@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
 from tuimon.config import Settings
+from tuimon.diagnose.rungs import rung_of
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Finding
 from tuimon.watch.board import Board
@@ -52,6 +53,7 @@ class Actions:
     def __init__(self, board: Board, settings: Settings) -> None:
         self._board = board
         self._auto = settings.auto_diagnose
+        self._read_only = settings.read_only
         self._looks = Looks()
         self._stalls = Stalls()
         self._keys, self._judge = Queue(), Queue()
@@ -65,7 +67,10 @@ class Actions:
 
     def ask(self, action: Action) -> None:
         """Queue what a key asks for."""
-        if self._linked:
+        rung = rung_of(action)
+        if self._read_only and rung is not None and rung.asks:
+            self._find(f"{action}: not done, tuimon was started read-only", "Start it without --read-only")
+        elif self._linked:
             self._keys.put(action)
         else:
             self._find(f"{action}: there is no link to the host", "It is being tried again now")
