@@ -59,7 +59,10 @@ class Cranked:
 
     def ask(self, action: str) -> None:
         self.asked.append(action)
-        if self.look is not None:
+        if self.look is not None and action == "diagnose":
+            report = Report(of="diagnose", text="", saved=("/r.md",))
+            self.views = [replace(each, reports=(report,)) for each in self.views]
+        elif self.look is not None:
             look = replace(self.look, at=float(len(self.asked)))
             self.views = [replace(each, stacks=look) for each in self.views]
 
@@ -146,13 +149,13 @@ def test_time_runs_out_as_timed_out_while_the_host_is_there_and_as_unreachable_w
     assert wait([view("starting", link="lost")], Wish(timeout=5))[0].outcome == "unreachable"
 
 
-def test_at_a_stall_the_stacks_are_saved_before_it_returns(tmp_path: Path) -> None:
+def test_at_a_stall_stacks_and_diagnosis_are_saved_before_it_returns(tmp_path: Path) -> None:
     text = tmp_path / "stacks-1.txt"
     text.with_suffix(".json").touch()
     look = Stacks(ranks=(RankStack(7, "TP0", ()),), saved=str(text), asked=True)
     answer, watching, said = wait([view("starting"), view("stalled")], Wish(), look)
-    assert (answer.outcome, watching.asked) == ("stalled", ["stacks"])
-    assert answer.saved == (str(text), str(text.with_suffix(".json")))
+    assert (answer.outcome, watching.asked) == ("stalled", ["stacks", "diagnose"])
+    assert answer.saved == (str(text), str(text.with_suffix(".json")), "/r.md")
     assert f"stacks of 1 processes saved: {text}" in said
 
 
@@ -160,7 +163,7 @@ def test_stacks_that_cannot_be_had_are_said_and_do_not_hold_up_the_answer() -> N
     answer, watching, said = wait([view("stalled")], Wish())
     assert (answer.outcome, answer.saved) == ("stalled", ())
     assert "no stacks were saved" in said
-    assert watching.asked == ["stacks"] * 3  # asked while the judge looks by itself, the first is ignored
+    assert watching.asked == ["stacks", "diagnose"]
     nobody = replace(view("stalled"), processes=None)
     answer, watching, said = wait([nobody], Wish())
     assert (answer.outcome, watching.asked) == ("stalled", [])
@@ -175,13 +178,13 @@ def test_report_tells_a_stall_once_and_waits_on() -> None:
     views = [view("stalled"), view("stalled", now=BEGAN + 1), view("starting"), view("stalled"), view("ready")]
     answer, watching, said = wait(views, Wish(on_stall="report"), LOOK)
     assert answer.outcome == "ready"
-    assert watching.asked == ["stacks", "stacks"]
+    assert watching.asked == ["stacks", "diagnose", "stacks", "diagnose"]
     assert said.splitlines().count("gpu-17: stalled: after “weights”, nothing alive") == 2
 
 
 def test_a_link_that_breaks_during_a_stall_does_not_make_it_new() -> None:
     views = [view("stalled"), view("unreachable", link="lost"), view("stalled"), view("ready")]
-    assert wait(views, Wish(on_stall="report"), LOOK)[1].asked == ["stacks"]
+    assert wait(views, Wish(on_stall="report"), LOOK)[1].asked == ["stacks", "diagnose"]
 
 
 def test_a_crash_ends_the_waiting_also_where_stalls_are_only_reported() -> None:

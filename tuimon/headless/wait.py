@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from tuimon.headless import check, exit_codes
 from tuimon.headless.beside import Beside
+from tuimon.headless.diagnose import on_stall
 from tuimon.headless.plain import say
 from tuimon.headless.progress import Progress, short
 from tuimon.launch.view import LaunchView
@@ -93,7 +94,10 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
         if found == "stalled" and not stalled:
             if wish.on_stall == "report":
                 progress.tell(check.words(view))
+            patience = time.monotonic() + wish.saving
             saved += save_stacks(watching, view, progress, wish.saving)
+            if view.processes:
+                on_stall(watching, max(2.0, patience - time.monotonic()))
             view = _newest(watching, view, wish)
         over = (waited if over is None else over) if found in OVER else None
         settled = over is None or waited - over >= SETTLES or waited >= wish.timeout
@@ -111,7 +115,7 @@ def _next(watching: LiveWatch, seen: LaunchView, timeout: float) -> LaunchView:
 
 
 def _all(saved: list[str], view: LaunchView) -> tuple[str, ...]:
-    """The stacks that were saved here, and the report of the diagnosis that a stall starts by itself."""
+    """The stacks that were saved here, and the stall's diagnosis, its report first."""
     report = view.report("diagnose")
     return (*saved, *(report.saved if report is not None else ()))
 
@@ -156,13 +160,8 @@ def save_stacks(watching: LiveWatch, view: LaunchView, progress: Progress, withi
         came = new.stacks is not before and new.stacks is not None and new.stacks.asked
         return came or new.link.state != "up"
 
-    stacks = before
-    for patience in (2.0, 4.0, max(1.0, within - 6.0)):
-        watching.ask("stacks")  # again: an ask is ignored while the judge's own look runs, which is not saved
-        view = watching.wait_for(answered, patience)
-        stacks = view.stacks
-        if answered(view):
-            break
+    watching.ask("stacks")
+    stacks = watching.wait_for(answered, within).stacks
     if stacks is before or stacks is None or stacks.saved is None:
         progress.tell("no stacks were saved: they could not be looked at, or not be written; see tuimon doctor")
         return []
