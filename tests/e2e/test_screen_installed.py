@@ -101,5 +101,6 @@ def test_an_ordinary_user_sees_the_stall_and_the_stacks(venv: Path) -> None:
         assert "DefaultModelLoader.load_weights" in text
         pids = below(screen.pid)
         screen.press("Escape")
+        screen.wait("Signs of life", 5)  # Esc and q at once are Alt+q
         screen.press("q")
         wait_for_end(pids, 6)
