@@ -10,6 +10,7 @@ LOST = ()  # indices of GPUs that fell off the bus
 MIG = ()  # indices of GPUs that do not support utilisation
 FAIL_INIT = None  # NVML's error number at nvmlInit
 PROCESSES = {}  # index → {pid: bytes}
+RECOVERY = {}  # index → recovery action
 XIDS = []  # (index, number), each told once
 readings = 0
 
@@ -53,6 +54,12 @@ def nvmlDeviceGetUUID(handle):
 
 def nvmlDeviceGetEnforcedPowerLimit(handle):
     return 700000
+
+
+def nvmlDeviceGetFieldValues(handle, fields):
+    if fields != [230]:
+        raise NVMLError(3)
+    return [Reading(nvmlReturn=0, value=Reading(uiVal=RECOVERY.get(handle, 0)))]
 
 
 def nvmlDeviceGetUtilizationRates(handle):

@@ -41,6 +41,14 @@ def test_pcie_is_only_read_when_the_launch_is_quiet(probe: Probe) -> None:
     watching.until(Sample, lambda sample: readings(sample) and sample.gpus[0].pcie_rx is None)
 
 
+def test_what_the_driver_asks_for_is_read_when_the_launch_is_quiet(probe: Probe) -> None:
+    watching = probe(nvml=standin("RECOVERY = {2: 1}"))
+    watching.until(Sample, readings)
+    watching.request(do="quiet", on=True)
+    sample = watching.until(Sample, lambda sample: readings(sample) and sample.gpus[2].recovery == 1)
+    assert sample.gpus[3].recovery == 0
+
+
 def test_a_hung_driver_is_said_and_no_old_reading_is_shown_as_new(probe: Probe) -> None:
     nvml = standin(
         "read = nvmlDeviceGetUtilizationRates",

@@ -8,8 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuimon.diagnose import kernel
+from tuimon.diagnose import gpus, kernel
 from tuimon.hosts.local import LocalHost
+from tuimon.launch.events import Gpu
 
 FELL = "NVRM: Xid (PCI:0000:61:00): 79, pid=1234, name=python3, GPU has fallen off the bus."
 
@@ -72,3 +73,13 @@ def test_the_first_command_that_answers_is_taken() -> None:
 def test_any_text_is_survived(text: str) -> None:
     kernel.parse(text + "\nNVRM: Xid (PCI:" + text)
     kernel.time_of(text)
+
+
+def test_the_drivers_own_words_become_findings() -> None:
+    found = gpus.read([Gpu(0, recovery=0), Gpu(1, xid=79), Gpu(2, recovery=1), Gpu(3, xid=9999, recovery=77)])
+    assert [(each.kind, each.severity) for each in found] == [
+        ("xid", "fatal"), ("recovery", "fatal"), ("xid", "warning"), ("recovery", "fatal"),
+    ]  # fmt: skip
+    assert found[0].text == "Xid 79 on GPU 1 while we looked: the GPU has fallen off the bus"
+    assert found[1].text == "GPU 2: the driver asks for a reset of the GPU"
+    assert gpus.read(None) == ()

@@ -24,7 +24,7 @@ class Diagnosis(Struct, frozen=True):
     stacks: Stacks
     collectives: Collectives
     findings: tuple[Finding, ...]
-    """Of the kernel log."""
+    """Of the kernel log and the GPUs' driver."""
     unread: tuple[str, ...]
     """Rungs that told nothing, and why."""
     seconds: float

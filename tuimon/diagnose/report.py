@@ -15,7 +15,7 @@ from tuimon.diagnose.pyspy import clean, printable
 from tuimon.diagnose.written import group_lines, tree_lines
 from tuimon.launch.events import Collectives
 from tuimon.launch.redact import redact
-from tuimon.launch.view import LaunchView, LogLine, PhaseView, ProcessView
+from tuimon.launch.view import GpuView, LaunchView, LogLine, PhaseView, ProcessView
 
 LAST_LINES = 40
 
@@ -28,9 +28,10 @@ def markdown(view: LaunchView, found: Diagnosis) -> str:
         ("Stacks", [*moved_line(view, found), *fenced(stack_lines(found))]),
         *((f"Collectives ({event.source})", fenced(counted_lines(event))) for event in found.counted),
         (
-            "Kernel log",
+            "Kernel log and driver",
             [f"- {one_line(item.text)} – {item.fix}" for item in found.findings] or ["nothing that matters"],
         ),
+        ("GPUs", fenced([gpu_line(gpu) for gpu in view.gpus or ()]) or [one_line(view.gpu_note or "none seen")]),
         ("Processes", fenced([process_line(process) for process in view.processes or ()])),
         ("Timeline", fenced([phase_line(phase) for phase in view.phases])),
         ("Last lines of the log", fenced(last_lines(view))),
@@ -84,6 +85,16 @@ def moved_line(view: LaunchView, found: Diagnosis) -> list[str]:
 def counted_lines(event: Collectives) -> list[str]:
     """What one counter says."""
     return [clean(line) for line in (event.text or "nothing").splitlines()[:400]]
+
+
+def gpu_line(gpu: GpuView) -> str:
+    """One GPU: what it is said to do, and what it does."""
+    known = (
+        ("busy", gpu.util, "%"), ("work", None if gpu.work is None else 100 * gpu.work, "%"), ("power", gpu.power, "W"),
+        ("memory", None if gpu.mem_used is None else gpu.mem_used / 1e9, "GB"), ("clock", gpu.sm_clock, "MHz"),
+    )  # fmt: skip
+    parts = [f"{name} {value:.0f} {unit}" for name, value, unit in known if value is not None]
+    return clean(" ".join([f"GPU {gpu.index}", gpu.rank or "", ", ".join(parts), gpu.word or ""]).strip())
 
 
 def process_line(process: ProcessView) -> str:

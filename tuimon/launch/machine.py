@@ -41,6 +41,8 @@ class Gpu(Struct, frozen=True):
     """NVML clock event reasons, bitmask."""
     xid: int | None = None
     """The last Xid event seen on this GPU since the probe began."""
+    recovery: int | None = None
+    """What the driver asks to be done to it (NVML field 230): 0 nothing, 1 reset, 2 reboot …"""
     procs: dict[int, int] | None = None
     """Memory by pid, bytes."""
     error: str | None = None

@@ -11,6 +11,7 @@ from tuimon.diagnose import (
     abort,
     collectives,
     debug_server,
+    gpus,
     kept,
     ladder,
     preflight,
@@ -83,6 +84,8 @@ class Errands:
         view, server = board.view, board.server
         pid, since = (server.pid, server.started) if server else (None, None)
         found = await ladder.climb(host, targets, server=pid, since=since, asked=by_key)
+        told_by_driver = gpus.read(board.sample.gpus if board.sample else None)
+        found = msgspec.structs.replace(found, findings=(*told_by_driver, *found.findings))
         text = report.markdown(view, found)
         written = await asyncio.to_thread(kept.keep, text, found, host.name, board.clock.now())
         if written.note:

@@ -13,6 +13,7 @@ GPM_SM, GPM_DRAM = 2, 10
 GPM_VERSION = 1
 SM_CLOCK, TX, RX = 1, 0, 1
 MEMORY_V2 = 0x02000028
+RECOVERY = 230  # field: what the driver asks to be done to the GPU; since driver 560
 UNSUPPORTED = (3, 4, 13)
 """NVML's not supported, no permission, function not found: will not change, so not asked again."""
 LOST = (15, 16)
@@ -87,6 +88,7 @@ class Gpu:
         self.index = index
         self.refused = set()
         self.xid = None
+        self.recovery = None
         self.handle = None
         self.constant = {"index": index}
         self.samples = None
@@ -127,6 +129,10 @@ class Gpu:
             self.error, self.lost = None, False
             self.work(row)
             self.state(row, energy)
+            if pcie or energy:
+                fields = self.ask("nvmlDeviceGetFieldValues", [RECOVERY])
+                self.recovery = int(fields[0].value.uiVal) if fields and fields[0].nvmlReturn == 0 else None
+            row["recovery"] = self.recovery
             if pcie:
                 row["pcie_tx"] = self.ask("nvmlDeviceGetPcieThroughput", TX)
                 row["pcie_rx"] = self.ask("nvmlDeviceGetPcieThroughput", RX)
