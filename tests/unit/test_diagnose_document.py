@@ -86,6 +86,12 @@ def test_of_two_counts_of_one_source_the_later_stands() -> None:
     assert [event.text for event in heard(COUNTED, recorder, later).counted] == ["later", "x"]
 
 
+def test_what_the_flight_recorders_did_not_tell_is_among_the_unread() -> None:
+    asked = Report(of="flight_recorder", text="", unread=("flight recorder of TP1: it is stopped",))
+    document = diagnose.document(view(REPORT), heard(asked, LOOK, REPORT), NOW)
+    assert document["unread"] == ["flight recorder of TP1: it is stopped", "a"]
+
+
 def test_exit_codes() -> None:
     assert diagnose.exit_code(view(REPORT), heard(LOOK, REPORT)) == 0
     assert diagnose.exit_code(view(REPORT), heard(COUNTED, REPORT)) == 0

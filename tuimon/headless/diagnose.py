@@ -157,7 +157,7 @@ def document(view: LaunchView, heard: Heard, began: float) -> dict[str, Any]:
             {"source": each.source, "kind": each.kind, "severity": each.severity, "text": each.text, "fix": each.fix}
             for each in heard.all(Finding)
         ],
-        "unread": list(report.unread) if report else [],
+        "unread": list(dict.fromkeys(note for each in heard.all(Report) for note in each.unread)) if report else [],
         "seconds": report.seconds if report else None,
         "saved": list(report.saved) if report else [],
         "error": None if report else problem(view),

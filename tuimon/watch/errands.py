@@ -135,7 +135,7 @@ class Errands:
             found = await recorder.ask(host, targets)
             if found.collectives is not None:
                 self._board.post(found.collectives)
-            self._tell("flight_recorder", told.recorded(found), by_key)
+            self._board.post(Report(of="flight_recorder", text=told.recorded(found), unread=found.unread, asked=by_key))
 
     async def _native(self, host: Host, by_key: bool) -> None:
         if targets := self._targets(say=True):
