@@ -30,6 +30,8 @@ class Relay:
         self._ends: set[asyncio.StreamWriter] = set()
         self._carrying: set[asyncio.Task[None]] = set()
         self.port = 0
+        self.delay = 0.0
+        """Seconds that each piece is on its way, in either direction."""
 
     async def listen(self) -> None:
         self._server = await asyncio.start_server(self._accept, "127.0.0.1", 0)
@@ -37,6 +39,10 @@ class Relay:
 
     def hold(self) -> None:
         self._flowing.clear()
+
+    def release(self) -> None:
+        """Bytes flow again: on new connections, and what was held on old ones."""
+        self._flowing.set()
 
     def cut(self) -> None:
         for end in self._ends:
@@ -60,6 +66,9 @@ class Relay:
         with suppress(OSError):
             while piece := await source.read(65536):
                 await self._flowing.wait()
+                if self.delay:
+                    asyncio.get_running_loop().call_later(self.delay, target.write, piece)
+                    continue
                 target.write(piece)
                 await target.drain()
         target.transport.abort()
@@ -218,10 +227,10 @@ class Sshd:
         (folder / "sshd_config").write_text("\n".join(settings) + "\n")
         self.start()
 
-    def start(self) -> None:
+    def start(self, wrapper: tuple[str, ...] = ()) -> None:
         """Start it, or start it again on the same port."""
         self._process = subprocess.Popen(
-            [self._program, "-D", "-e", "-f", str(self.folder / "sshd_config")],
+            [*wrapper, self._program, "-D", "-e", "-f", str(self.folder / "sshd_config")],
             stdin=subprocess.DEVNULL,
             stderr=subprocess.PIPE,
         )
