@@ -76,6 +76,13 @@ def test_another_jobs_communicators_on_the_same_port_are_left_out() -> None:
     assert "none of these processes is one of ours" in (ras.as_event(theirs, {1: "TP0"}).text or "")
 
 
+def test_ranks_in_a_container_are_known_by_their_inner_pids_and_given_the_hosts() -> None:
+    answer = {"report": report_of(1, 2), "inner": {"1": 4001, "2": 4002, "x": 3, "9": None}}
+    event = collectives.read(json.dumps(answer).encode(), {4001: "TP0", 4002: "TP1"})
+    assert [(count.rank, count.pid, count.launched) for count in event.counts] == [("TP0", 4001, 5), ("TP1", 4002, 4)]
+    assert "none of these processes is one of ours" not in (event.text or "")
+
+
 class Ranks:
     """Ranks that share a port, some of them stopped: those accept (the kernel does it for them) and never answer."""
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import msgspec
+
 from tuimon.diagnose import ras, sent
 from tuimon.diagnose.pyspy import clean
 from tuimon.hosts.errors import CommandTimedOut
@@ -21,7 +23,7 @@ async def ask(host: Host, names: Mapping[int, str], pid: int | None = None, port
 
     Where nothing answers `counts` is empty and `text` says why.
     """
-    options = {"port": port, "pid": pid, "tries": TRIES}
+    options = {"port": port, "pid": pid, "pids": list(names), "tries": TRIES}
     try:
         done = await sent.run(host, "ras", options, timeout=TIMEOUT, limit=32 << 20)
     except CommandTimedOut:
@@ -45,7 +47,17 @@ def read(output: bytes, names: Mapping[int, str]) -> Collectives:
     if report is None:
         return nothing("its answer cannot be read")
     later = ras.parse(str(answer.get("later") or ""))
-    return ras.as_event(report, names, moving=None if later is None else ras.has_moved(report, later))
+    inner = inner_pids(answer.get("inner"))
+    known = {**names, **{each: names[pid] for each, pid in inner.items() if pid in names}}
+    event = ras.as_event(report, known, moving=None if later is None else ras.has_moved(report, later))
+    counts = tuple(msgspec.structs.replace(each, pid=inner.get(each.pid or 0, each.pid)) for each in event.counts)
+    return msgspec.structs.replace(event, counts=counts)
+
+
+def inner_pids(found: object) -> dict[int, int]:
+    """Pids as a container's processes know them → the host's."""
+    pairs = found.items() if isinstance(found, dict) else ()
+    return {int(inner): pid for inner, pid in pairs if str(inner).isdecimal() and len(inner) < 10 and type(pid) is int}
 
 
 def nothing(why: str) -> Collectives:
