@@ -476,6 +476,24 @@ def stacks() -> Stacks:
     )
 
 
+def demo() -> LaunchView:
+    """What `tuimon demo` shows after half a minute: a host with a long name, and eight H20."""
+    view = starting()
+    path = "/tmp/tuimon-demo-x_69v8w9/sglang_eagle3_v2.log"
+    cards = tuple(replace(gpu, name="NVIDIA H20", mem_total=96 * GB, power=118.0 + gpu.index % 3) for gpu in gpus(0.0))
+    ours = tuple(
+        replace(sign, last=NOW, alive=True, text="Loading safetensors checkpoint shards:  64% Completed")
+        if sign.name == "log"
+        else replace(sign, visible=False, text="sampled only when a launch has gone quiet")
+        if sign.name == "stacks"
+        else sign
+        for sign in view.signs
+    )
+    told = replace(view.verdict, advice="Wait: it works.")
+    server = replace(SERVER, log=path, pid=18363, launch=1, started=NOW - 26)
+    return replace(view, host="demo:silent-stall", server=server, gpus=cards, signs=ours, verdict=told)
+
+
 def many_gpus(count: int) -> LaunchView:
     """A big node: one GPU in it spins without work, one is a suspect."""
     all_gpus = [
@@ -497,6 +515,7 @@ MOMENTS: dict[str, Callable[[], LaunchView]] = {
     "unreachable": unreachable,
     "refused": refused,
     "useless-draft": useless_draft,
+    "demo": demo,
     "gpus-16": lambda: many_gpus(16),
     "gpus-64": lambda: many_gpus(64),
 }

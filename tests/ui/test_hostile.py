@@ -16,7 +16,7 @@ from tuimon.launch.view import LaunchView, LogLine, ProcessView, Verdict
 from tuimon.ui import title
 from tuimon.ui.actions import ACTIONS
 from tuimon.ui.loglines import Look, entry
-from tuimon.ui.rows import cells, clean, cut, fit, frame, left, width_of
+from tuimon.ui.rows import cells, clean, cut, fit, frame, left, shorten, width_of
 
 NASTY = (
     "[bold red]not markup[/] [/nope] [@click=app.quit]x[/]",
@@ -65,6 +65,7 @@ def test_any_text_fits_its_cells(text: str, width: int) -> None:
     tame = clean(text)
     assert clean(tame) == tame
     assert cells(cut(tame, width)) <= width
+    assert cells(shorten(tame, width)) <= width
     assert cells(left(tame, width)) == width
     assert width_of(fit(((tame, "text"), (tame, "dim")), width)) == width
 

@@ -90,7 +90,8 @@ _ASK: tuple[Action, ...] = (
     _ask("commands", "at", "Every command that was sent to the host", 0, always),
 )
 _LOG: tuple[Action, ...] = (
-    Action("search", ("slash",), "search", "Search the log by regular expression; capitals count if any", "Log", 4),
+    Action("search", ("slash",), "search",
+           "Search the log by regular expression, capitals count if any; in this help: find keys", "Log", 4),
     Action("next", ("n",), "next hit", "Next line that matches the search", "Log"),
     Action("previous", ("N",), "previous hit", "Previous line that matches", "Log"),
     Action("filter", ("ampersand",), "filter", "Show only lines that match; !… leaves them out; empty: all", "Log", 8),
@@ -100,6 +101,8 @@ _LOG: tuple[Action, ...] = (
     Action("time", ("T",), "to a time", "Go to a time: 15:46 or 15:46:58", "Log"),
     Action("next_error", ("e",), "next error", "Next error line", "Log"),
     Action("previous_error", ("E",), "previous error", "Previous error line", "Log"),
+    Action("next_warning", ("b",), "next warning", "Next bad line: a warning or an error", "Log"),
+    Action("previous_warning", ("B",), "previous warning", "Previous bad line", "Log"),
     Action("follow", ("f",), "follow", "Follow the end of the log, or hold still", "Log", 6),
     Action("wrap", ("w",), "wrap", "Wrap long log lines", "Log"),
     Action("times", ("t",), "times", "Show or hide the log's time stamps", "Log"),

@@ -18,7 +18,7 @@ from textual.theme import Theme
 
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
-from tuimon.ui import endings, themes, title
+from tuimon.ui import clipboard, endings, themes, title
 from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.doing import Doing
@@ -247,6 +247,11 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._said = (words, self._clock() + SAID)
         if self._seen:
             self.call_later(self.tick)
+
+    def copy_to_clipboard(self, text: str) -> None:
+        """Over ssh and through tmux."""
+        self._clipboard = text
+        self.send(clipboard.sequence(text))
 
     def send(self, sequence: str) -> None:
         """Send a bell or a notification to the terminal; from any thread."""

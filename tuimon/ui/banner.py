@@ -7,7 +7,7 @@ from textwrap import wrap
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.brief import reasons
 from tuimon.ui.pane import Painted
-from tuimon.ui.rows import Row, cells, clean, cut, fit, flow, spread, width_of
+from tuimon.ui.rows import Row, cells, clean, fit, flow, shorten, spread, width_of
 from tuimon.ui.words import about, age, clock, duration
 
 NAMES: dict[State, str] = {
@@ -108,7 +108,7 @@ def _head(view: LaunchView, width: int, *, gap: str) -> Row:
     end: Row = ((_suspects(verdict, short=len(gap) == 1), "red"),)
     room = width - width_of(start) - width_of(end) - 1
     if width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays
-        said = ((cut(clean(verdict.headline), room if room >= 8 else 0), "reddim"),)
+        said = ((shorten(clean(verdict.headline), room if room >= 8 else 0), "reddim"),)
     return spread((*start, *said), end, width, "reddim")
 
 
@@ -189,7 +189,7 @@ def _line(view: LaunchView, width: int) -> tuple[Row, str]:
         return _said(start, _unreachable(view, width - cells(start) - 1), width, "amber")
     if verdict.state == "quiet":
         start = f"░░ QUIET {age(view.now - verdict.since)} ·"
-        words = cut(clean(verdict.headline), max(0, width - cells(start) - 5))
+        words = shorten(clean(verdict.headline), max(0, width - cells(start) - 5))
         row: Row = ((f"{start} ", "amber"), (f"{words} ", "amberdim"))
         return (*row, ("░" * max(0, width - width_of(row)), "amber")), "amberdim"
     if verdict.state in {"ready", "serving"}:
@@ -205,7 +205,7 @@ def _said(start: str, pieces: list[str], width: int, ink: str) -> tuple[Row, str
     """A name and as many whole pieces as there is room for."""
     head: Row = ((f"{start} ", ink),)
     quiet = f"{ink}dim"
-    first = cut(pieces[0], width - width_of(head)) if pieces else ""
+    first = shorten(pieces[0], width - width_of(head)) if pieces else ""
     rest = [((piece, quiet),) for piece in pieces[1:]]
     words = flow([((first, quiet),), *rest], width - width_of(head), (" · ", quiet)) if first else ()
     return (*head, *words), quiet
@@ -217,7 +217,7 @@ def _unreachable(view: LaunchView, width: int) -> list[str]:
     silent = view.data_age if view.data_age is not None else view.now - link.since
     tries = "" if link.next_try is None else f", next try in {age(link.next_try - view.now)}"
     start = f"no data for {age(silent)}: "
-    reason = cut(clean(link.reason or "link lost"), max(0, width - cells(start) - cells(tries)))
+    reason = shorten(clean(link.reason or "link lost"), max(0, width - cells(start) - cells(tries)))
     return [f"{start}{reason}{tries}", "nothing is judged meanwhile"]
 
 

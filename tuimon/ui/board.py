@@ -165,6 +165,8 @@ def _wide(width: int, room: int, need: Needs) -> Plan:
     third = width - first - second
     if room < 16:
         quarter = width // 4
+        if need.gpus + 2 > room and width >= 190:  # GPUs in two columns, none below the edge
+            return _row(0, room, [("launch", 36), ("signs", 44), ("gpus", 76), ("log", width - 156)])
         return _row(
             0, room, [("launch", quarter - 2), ("signs", quarter), ("gpus", quarter + 2), ("log", width - 3 * quarter)]
         )

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.ui import clipboard
 from tuimon.ui.board import PANES
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.pane import Pane
 from tuimon.ui.search import compiled
 from tuimon.ui.sheet import SheetScreen
-from tuimon.ui.sieve import Test, is_error, is_milestone, says
+from tuimon.ui.sieve import Test, is_error, is_milestone, is_warning, says
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from textual.screen import Screen
+
     from tuimon.ui.app import TuimonApp
     from tuimon.watch.watching import Action as Asked
-
-COPY_LIMIT = 56_000
-"""Bytes: 74,994 after base64 is what terminals take in one OSC 52 (k9s found the number)."""
 
 
 class Doing:
@@ -137,16 +137,20 @@ class Doing:
     # The log.
 
     def _prompt(self, sign: str, words: str, take: Callable[[str], None]) -> None:
+        self._on_board(lambda board: self._prompt_on(board, sign, words, take))
+
+    def _prompt_on(self, screen: Screen[None], sign: str, words: str, take: Callable[[str], None]) -> None:
         from tuimon.ui.prompt import Prompt  # noqa: PLC0415  Input is only imported when it is used
 
-        def ask(board: BoardScreen) -> None:
-            if not board.query(Prompt):
-                board.mount(Prompt(sign, words, take))
-
-        self._on_board(ask)
+        if not screen.query(Prompt):
+            screen.mount(Prompt(sign, words, take))
 
     def _search(self) -> None:
-        self._prompt("/", "search the log", self._searched)
+        screen = self._app.screen
+        if isinstance(screen, SheetScreen) and screen.NARROWS:
+            self._prompt_on(screen, "/", "show only keys with this (empty: all)", screen.narrow)
+        else:
+            self._prompt("/", "search the log", self._searched)
 
     def _searched(self, text: str) -> None:
         def go(board: BoardScreen) -> None:
@@ -208,6 +212,12 @@ class Doing:
     def _previous_error(self) -> None:
         self._on_board(lambda board: self._jump(board, is_error, "no error line", back=True))
 
+    def _next_warning(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_warning, "no warning or error", back=False))
+
+    def _previous_warning(self) -> None:
+        self._on_board(lambda board: self._jump(board, is_warning, "no warning or error", back=True))
+
     def _next_milestone(self) -> None:
         self._on_board(lambda board: self._jump(board, is_milestone, "no milestone", back=False))
 
@@ -229,7 +239,7 @@ class Doing:
         if not text:
             self._app.say("nothing to copy here")
             return
-        kept = text.encode()[:COPY_LIMIT].decode(errors="ignore")
+        kept = clipboard.limited(text)
         self._app.copy_to_clipboard(kept)
         note = "" if kept == text else " (cut: the terminal takes no more)"
         lines = kept.count("\n") + 1

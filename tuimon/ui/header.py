@@ -40,14 +40,17 @@ def _who(view: LaunchView, width: int) -> list[Row]:
     server = view.server
     if server is None:
         return parts
-    parts += _server(server, wide=width >= 100)
+    parts += _server(server, width)
     if server.started is not None:
         ticks = age(view.now - server.started)
         parts.append(((f"launch {server.launch}, {ticks}" if width >= 100 else ticks, "headdim"),))
+    if width >= 100:
+        parts.append(((f"pid {server.pid}", "headdim"),))
     return parts
 
 
-def _server(server: ServerView, *, wide: bool) -> list[Row]:
+def _server(server: ServerView, width: int) -> list[Row]:
+    wide = width >= 100
     engine = ENGINES.get(server.engine or "", clean(server.engine or "unknown engine"))
     version = f" {clean(server.version)}" if server.version and wide else ""
     model = cut(clean((server.model or "").rstrip("/").rsplit("/", 1)[-1]), 40 if wide else 22)
@@ -55,9 +58,7 @@ def _server(server: ServerView, *, wide: bool) -> list[Row]:
     if not wide:
         shape = shape.replace(" · ", " ").replace("tp ", "tp")
     parts = [f"{engine}{version}"]
-    parts += [model, shape] if wide else [f"{model} {shape}".strip()]
-    if wide:
-        parts.append(f"pid {server.pid}")
+    parts += [model, shape] if wide or width < 72 else [f"{model} {shape}".strip()]
     return [((part, "headdim"),) for part in parts if part]
 
 

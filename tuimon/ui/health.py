@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tuimon.launch.view import HealthView, LaunchView
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, clean, fit
+from tuimon.ui.rows import Row, clean, fit, flow
 from tuimon.ui.words import ago
 
 GLYPHS = {
@@ -26,7 +26,8 @@ class HealthStrip(Pane):
         return words if len(words) <= room else clean(view.health.path or "")
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
-        words: Row = fit(((_words(view.health, view.now), "dim"),), width)
+        pieces = _words(view.health, view.now).split(" · ")
+        words = flow([((piece, "dim"),) for piece in pieces], width, (" · ", "dim"))
         strip = tuple(GLYPHS[look] for look in view.health.history[-width:])
         if not strip:
             return [words]

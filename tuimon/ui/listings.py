@@ -81,21 +81,36 @@ class HelpScreen(SheetScreen):
     """All actions with their keys; those that cannot be used now say why."""
 
     TITLE = "Help"
+    NARROWS = True
+    KEYS = ("search", *SheetScreen.KEYS)
 
     def __init__(self, actions: tuple[Action, ...]) -> None:
         super().__init__()
         self._actions = actions
+        self._wanted = ""
+
+    def narrow(self, text: str) -> None:
+        self._wanted = text.strip().lower()
 
     def slice(self, view: LaunchView) -> object:
-        return tuple(reason(action, view) for action in self._actions)
+        return self._wanted, tuple(reason(action, view) for action in self._actions)
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         lines: list[Row] = []
-        for name, actions in groupby(self._actions, key=lambda action: action.group):
+        shown = [action for action in self._actions if self._wanted in _text(action)]
+        if self._wanted:
+            many = f"{len(shown)} of {len(self._actions)} keys have “{clean(self._wanted)}”"
+            lines += [((many, "dim"),), ()]
+        for name, actions in groupby(shown, key=lambda action: action.group):
             lines += [((name, "title"),)]
             lines += [_line(action, view, width) for action in actions]
             lines.append(())
-        return [*lines, *_legend(width)]
+        return lines if self._wanted else [*lines, *_legend(width)]
+
+
+def _text(action: Action) -> str:
+    """What a search looks through."""
+    return f"{keys_of(action)} {action.word} {action.help} {action.group}".lower()
 
 
 def _line(action: Action, view: LaunchView, width: int) -> Row:

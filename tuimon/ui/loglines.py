@@ -33,9 +33,10 @@ def entry(line: LogLine, width: int, look: Look, *, marked: bool = False) -> lis
         return [rule(clean(line.text), width)]
     ink = "faint" if line.ours else INKS[line.severity]
     start: list[Span] = [MARKS.get(line.severity, ("  ", "text"))]
-    if look.times and width >= 40:  # below that the message needs the room
+    bare = not line.clock and not line.rank and width < 90  # a bar: its end says most
+    if look.times and width >= 40 and not bare:  # below that the message needs the room
         start.append((left(clean(line.clock or ""), 8) + " ", "dim"))
-    if look.rank_width and width >= 30:
+    if look.rank_width and width >= 30 and not bare:
         start.append((left(clean(line.rank or ""), look.rank_width) + " ", "mem"))
     lead = sum(cells(text) for text, _ in start)
     # Cutting before cleaning: a line may be 4,000 characters, and what is not shown need not be cleaned.

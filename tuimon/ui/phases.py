@@ -114,6 +114,8 @@ def _phase(view: LaunchView, phase: PhaseView, width: int, longest: int, *, bar_
         if phase.state == "running"
         else "text"
     )
+    if not phase.total and phase.state != "missing":  # nothing stands in the middle: the name may
+        name_width, middle_width = name_width + middle_width, 0
     line: list[tuple[str, str]] = [(f"{mark} ", ink), (left(_name(phase), name_width - 1) + " ", text)]
     line += _middle(phase, middle_width, inline_bar=not bar_below)
     line.append((right(_seconds(view, phase), time_width), text if phase.state != "done" else "dim"))

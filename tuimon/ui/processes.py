@@ -33,7 +33,8 @@ def _label(process: ProcessView) -> str:
 
 def row(process: ProcessView, width: int, longest: int) -> Row:
     """One group of processes."""
-    name_width = max(10, min(longest, width - 28))
+    sized = longest <= width - 28  # a rank that cannot be told is worth more than a size
+    name_width = max(10, min(longest, width - (28 if sized else 21)))
     ink = "suspect" if process.suspect else "text"
     state = next((STATES[letter] for letter in process.states if letter in STATES), "dim")
     cpu = "" if process.cpu is None else f"{process.cpu:.1f} %" if process.cpu < 99.5 else percent(process.cpu)
@@ -42,7 +43,7 @@ def row(process: ProcessView, width: int, longest: int) -> Row:
         (f"{left(process.states, 2)} ", state),
         (left(waits(clean(process.waits_in or "")), 8), "dim"),
         (right(cpu, 7), "text" if process.cpu else "dim"),
-        (right("" if process.rss is None else size(process.rss), 7), "dim"),
+        (right("" if process.rss is None else size(process.rss), 7) if sized else "", "dim"),
         (" ◀" if process.suspect else "  ", "suspect"),
     ]
     if process.note and width - width_of(tuple(line)) >= 8:

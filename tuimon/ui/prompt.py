@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from textual import events
+from textual.widget import Widget
 from textual.widgets import Input
+
+from tuimon.ui.boardscreen import BoardScreen
 
 
 class Prompt(Input):
@@ -14,8 +17,10 @@ class Prompt(Input):
     def __init__(self, sign: str, words: str, take: Callable[[str], None]) -> None:
         super().__init__(placeholder=f"{sign} {words} · Enter goes, Esc leaves", id="prompt", compact=True)
         self._take = take
+        self._before: Widget | None = None
 
     def on_mount(self) -> None:
+        self._before = self.screen.focused
         self.cursor_blink = False  # a blinking cursor is two frames a second
         self.focus()
 
@@ -31,5 +36,8 @@ class Prompt(Input):
             await self._leave()
 
     async def _leave(self) -> None:
-        self.screen.query_one("#log").focus(scroll_visible=False)
+        if isinstance(self.screen, BoardScreen):
+            self.screen.log_pane.focus(scroll_visible=False)  # what was asked for is there
+        elif self._before is not None:
+            self._before.focus(scroll_visible=False)
         await self.remove()

@@ -58,6 +58,18 @@ def cut(text: str, width: int) -> str:
     return (head if head.isascii() else set_cell_size(head, min(cells(head), width - 1)).rstrip()) + "…"
 
 
+def shorten(text: str, width: int) -> str:
+    """At most `width` cells of a sentence: cut between words where that costs no more than half of the room."""
+    short = cut(text, width)
+    if short in (text, ""):
+        return short
+    head = short.removesuffix("…")
+    space = head.rfind(" ")
+    if text[len(head) : len(head) + 1] != " " and space * 2 >= len(head):
+        head = head[:space]
+    return head.rstrip(" ,·:;") + "…"
+
+
 def left(text: str, width: int) -> str:
     """Exactly `width` cells, text at the left."""
     text = cut(text, width)

@@ -43,6 +43,8 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     """A screen that shows rows made from the view."""
 
     TITLE: ClassVar[str] = ""
+    NARROWS: ClassVar[bool] = False
+    """Can show only what matches."""
     IMPATIENT: ClassVar[bool] = False
     """Shows answers of the host, which are waited for."""
     KEYS: ClassVar[tuple[str, ...]] = ("back", "down", "up", "end", "copy", "quit")
@@ -72,6 +74,9 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     def slice(self, view: LaunchView) -> object:
         """What `rows` depends on."""
         raise NotImplementedError
+
+    def narrow(self, text: str) -> None:
+        """Show only what matches; empty = all."""
 
     def show(self, view: LaunchView) -> None:
         """Take a new view."""

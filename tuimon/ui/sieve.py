@@ -35,6 +35,11 @@ def is_error(line: LogLine) -> bool:
     return line.severity in {"error", "fatal"}
 
 
+def is_warning(line: LogLine) -> bool:
+    """A test for lines that warn, or report an error."""
+    return line.severity in {"warning", "error", "fatal"}
+
+
 def is_milestone(line: LogLine) -> bool:
     """A test for milestones."""
     return line.severity == "milestone"

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import re
+
 from tuimon.launch.view import LaunchView, SignView
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, Span, clean, fit, left, right
+from tuimon.ui.rows import Row, Span, clean, fit, left, right, shorten
 from tuimon.ui.words import age
 
 FIRST = ("log", "GPU work", "host work", "answers", "disk reads", "compilers", "GPU memory", "stacks")
 """Which signs stay when there is no room for all."""
+_STAMP = re.compile(r"^\[[^\]]*\d\d:\d\d:\d\d[^\]]*\]\s*")
 
 
 class Signs(Pane):
@@ -47,15 +50,18 @@ def row(sign: SignView, now: float, width: int) -> Row:
     name = left(clean(sign.name), 13)
     room = 13 if width >= 46 else 9
     if not sign.visible:
-        return fit((("– ", "faint"), (name, "faint"), (right("unseen", room), "faint"), _text(sign, "faint")), width)
+        words = _text(sign, "faint", width - 15 - room)
+        return fit((("– ", "faint"), (name, "faint"), (right("unseen", room), "faint"), words), width)
     mark = ("● ", "good") if sign.alive else ("○ ", "dim")
     when = "now" if sign.alive and sign.last is not None and now - sign.last < 1.5 else _when(sign, now, wide=room > 9)
     ink = "good" if sign.alive else "dim" if sign.last is None else "text"
-    return fit((mark, (name, "text"), (right(when, room), ink), _text(sign, "dim")), width)
+    return fit((mark, (name, "text"), (right(when, room), ink), _text(sign, "dim", width - 15 - room)), width)
 
 
-def _text(sign: SignView, ink: str) -> Span:
-    return f"  {clean(sign.text)}", ink
+def _text(sign: SignView, ink: str, room: int) -> Span:
+    # The age stands beside it: a line's own time stamp and rank need not.
+    words = _STAMP.sub("", clean(sign.text)) if sign.name == "log" else clean(sign.text)
+    return f"  {shorten(words, room - 2)}", ink
 
 
 def _when(sign: SignView, now: float, *, wide: bool) -> str:
