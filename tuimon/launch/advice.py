@@ -47,6 +47,8 @@ BY_ALARM = {
 PLACED = frozenset(
     {"silent", "host deadlock", "waiting for a rank", "communicator init wait", "rendezvous wait", "busy wait"}
 )
+ENDING = "ending"
+"""Kind of a state in which ranks end and nothing tells whether they were asked to."""
 WAITING = frozenset({"starting", "quiet"})
 
 
@@ -79,11 +81,17 @@ def _while_waiting(verdict: Verdict, run: Run) -> str | None:
     wanted = _for_alarm(verdict)
     if wanted is not None:
         return wanted
+    if verdict.kind == ENDING:
+        return "Wait some seconds: they show whether all of it ends"
     if verdict.kind == "compiling":
         return "Wait: it compiles; a cache that is kept makes the next launch faster"
     if verdict.wants_stacks:
         return "Wait some seconds: the stacks are looked at"
-    return "Wait: it works" if run.vitals.last() is not None else None
+    last, first = run.vitals.last(), run.attention.first
+    if last is None:
+        return None
+    # What happened before we came proves nothing about now.
+    return "Wait: it works" if first is None or last >= first else "Wait some seconds: tuimon has only begun to look"
 
 
 def _for_alarm(verdict: Verdict) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tuimon.launch.events import Process, Sample
 from tuimon.launch.ranks import HELPERS, LOADED, is_compiler, is_worker, ranks_of
@@ -30,6 +30,8 @@ class Death(Struct, frozen=True):
     certain: bool
     """False for a child that may just have done its work: it matters only if silence follows."""
     oom: bool = False
+    stopped: bool = False
+    """It was stopped or frozen before: such a process does not end by itself, so no second look is needed."""
 
 
 class Halt(Struct, frozen=True):
@@ -91,10 +93,11 @@ class Deaths:
 
     def _lost(self, known: _Known, at: float, how: Literal["zombie", "vanished"]) -> None:
         process = known.process
-        if not known.worker or process.pid in self._missed:
+        stopped = process.pid in self._halts
+        if not (known.worker or stopped) or process.pid in self._missed:
             return
-        certain = known.titled or how == "zombie" or self._has_twin(known)
-        self._missed[process.pid] = Death(pid=process.pid, rank=process.rank, at=at, how=how, certain=certain)
+        certain = known.titled or how == "zombie" or stopped or self._has_twin(known)
+        self._missed[process.pid] = Death(process.pid, process.rank, at, how, certain, stopped=stopped)
 
     def _see_old_zombies(self, sample: Sample, at: float) -> None:
         """A zombie that was never seen alive has no title any more; beside a rank of the same name it was one too."""
@@ -126,7 +129,8 @@ class Deaths:
             known = self._known.get(process.pid)
             heavy = (process.rss or 0) >= LOADED or (known is not None and known.worker)
             rooted = process.ppid not in pids
-            twin = process.pid in peers and titles.count(process.title) > 1
+            # Without titles nothing tells a rank from a compiler that has done its work.
+            twin = process.pid in peers and bool(process.title) and titles.count(process.title) > 1
             helper = any(word in (process.title or "") for word in HELPERS) or is_compiler(process)
             worker = heavy and not helper and (is_worker(process) or rooted or twin)
             # A rank is a rank from its title on, whatever its size.
@@ -159,7 +163,10 @@ class Deaths:
 
     def deaths(self, now: float) -> tuple[Death, ...]:
         """Who died, confirmed by a second look, in the order in which it was noticed."""
-        return tuple(self._told(death) for death in self._missed.values() if self._confirmed(death.at, now))
+        return tuple(self._told(death) for death in self._missed.values() if self._sure(death, now))
+
+    def _sure(self, death: Death, now: float) -> bool:
+        return death.stopped or self._confirmed(death.at, now)
 
     def _confirmed(self, since: float, now: float) -> bool:
         return self._last - since >= SECOND_LOOK or now - since >= NO_SECOND_LOOK
@@ -184,7 +191,7 @@ class Deaths:
 
     def _told(self, death: Death) -> Death:
         if self._oom_at is not None and -2.0 <= death.at - self._oom_at <= OOM_SECONDS:
-            return Death(pid=death.pid, rank=death.rank, at=death.at, how=death.how, certain=True, oom=True)
+            return structs.replace(death, certain=True, oom=True)
         return death
 
 

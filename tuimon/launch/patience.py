@@ -48,6 +48,12 @@ def limits(run: Run) -> Limits:
             return Limits(
                 patience.quiet, patience.blind, "the host is busy and the GPUs cannot be read: patience is longer"
             )
+        if run.lost_alone:
+            return Limits(
+                patience.quiet,
+                patience.blind,
+                "the log, its only sign of life, cannot be read any more: patience is longer",
+            )
         return normal
     if cpu_idle(run) or last_words(run) is not None:
         return normal

@@ -67,6 +67,10 @@ class Run:
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
         self.episodes: list[Episode] = []
         self.log_trouble: str | None = None
+        self.lost_at: float | None = None
+        """When the log, then the freshest sign of life, could not be read any more: patience begins anew."""
+        self.lost_alone = False
+        """The log was the only sign of life then."""
         self.gone_at: float | None = None
         self.exit: int | None = None
         self.born_at: float | None = None
@@ -124,6 +128,7 @@ class Run:
     def take_text(self, event: LogText) -> None:
         """New bytes of the log."""
         self.log_trouble = None
+        self.vitals.log.lost = self.lost_alone = False
         self.growth.text(event)
         if self._first_stat is None and self.sample is None:
             # How old text is that was there before us, only the first sample tells.
@@ -152,8 +157,13 @@ class Run:
     def take_unreadable(self, event: LogUnreadable) -> None:
         """The log cannot be followed."""
         self.log_trouble = event.reason
-        if not self.vitals.log.readable:
-            self.vitals.log.hidden(event.reason)
+        log = self.vitals.log
+        self.vitals.tell(self.reading.told(event.at))
+        if log.readable and self.silence(event.at) < self.patience.quiet:
+            others = self.vitals.last(but_log=True)
+            self.lost_alone = others is None or event.at - others >= self.patience.quiet
+            self.lost_at = event.at
+        log.lose(event.reason)
 
     def take_health(self, event: Health) -> None:
         """One answer of the health endpoint."""
@@ -238,8 +248,9 @@ class Run:
         return self._gauge_since if self._gauge_since is not None else self._said_pending
 
     def silence_began(self) -> float:
-        """The last sign of life, or when a stopped process went on, or when we began to look."""
-        instants = [instant for instant in (self.vitals.last(), self.deaths.resumed_at) if instant is not None]
+        """The last sign of life, or when a stopped process went on, or when we began to look (or lost the log)."""
+        began = (self.vitals.last(), self.deaths.resumed_at, self.lost_at)
+        instants = [instant for instant in began if instant is not None]
         if instants:
             return max(instants)
         return self.attention.first if self.attention.first is not None else self.began

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import deque
 from typing import Literal
 
-from msgspec import structs
-
 from tuimon.config import Patience
 from tuimon.launch import processes
 from tuimon.launch.events import (
@@ -31,9 +29,10 @@ from tuimon.launch.events import (
 )  # fmt: skip
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.run import Run
+from tuimon.launch.standing import standing
 from tuimon.launch.usual import with_usual
 from tuimon.launch.verdict import judge
-from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, PhaseView, ProcessView, Verdict
+from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, ProcessView, Verdict
 from tuimon.launch.waits import alarm_words
 
 MAX_COMMANDS = 200
@@ -156,7 +155,7 @@ class Launch:
             verdict=verdict,
             server=run.view(),
             data_age=max(0.0, now - run.sample.at) if run.sample is not None else None,
-            phases=with_usual(told.phases, run.usual, now),
+            phases=standing(with_usual(told.phases, run.usual, now), silent=self._is_silent(now)),
             growth=run.growth.view(now, run.vitals.log.last, looking=run.attention.fresh(now)),
             gpus=self.gpus.rows(run.processes, suspects, now),
             gpu_note=self.gpus.note,
@@ -176,6 +175,10 @@ class Launch:
             collectives=run.collectives,
             reports=tuple(run.reports.values()),
         )
+
+    def _is_silent(self, now: float) -> bool:
+        """Nothing was alive for so long that no phase may promise when it ends."""
+        return self.verdict.state in RED or self.run.silence(now) >= self.patience.quiet
 
     def settle(self, now: float) -> Verdict:
         """Judge, and keep the stretches of red as episodes."""
@@ -203,14 +206,6 @@ class Launch:
             return None
         notes = {suspect.pid: suspect.reason for suspect in self.verdict.suspects if suspect.pid is not None}
         return processes.rows(run.processes, run.vitals.rates, suspects, notes, run.server.pid if run.server else None)
-
-
-def _with_usual(run: Run) -> tuple[PhaseView, ...]:
-    """The timeline with what each phase took before on this host."""
-    if run.usual is None:
-        return run.told.phases
-    usual = run.usual.phases
-    return tuple(structs.replace(phase, usual=usual.get(phase.name, phase.usual)) for phase in run.told.phases)
 
 
 def _command_words(event: CommandRun) -> str:

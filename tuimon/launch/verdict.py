@@ -36,6 +36,8 @@ STILL_OPEN = 5.0
 OUTLIVED = 20.0
 """Seconds of further log life after a "fatal" line that, with another sign of life, prove that it was not."""
 OTHER_SIGN = 5.0
+LEAVING = 10.0
+"""Seconds within which a server that was asked to end is gone: without a log only that tells it from a death."""
 
 
 class Reason(Struct, frozen=True):
@@ -100,13 +102,22 @@ def _ended(run: Run, now: float) -> Reason | None:
         return _crash(run, run.gone_at)
     if told.ended is not None or run.exit == 0 or (not told.serves and run.exit is None and not _killed(run)):
         return Reason("finished", run.gone_at, "finished: it ended as asked", certain=True)
+    known = run.vitals.log.readable or run.exit is not None or told.error is not None or _died_before(run)
     words = f"exit {run.exit}" if run.exit is not None else "without a word"
     if told.error is not None:
         words = told.error.text
+    elif not known:
+        words = "how is not known, its log cannot be read"
     when = f"in “{told.phase}”" if told.phase else "before it was ready"
     when = "after ready" if run.ready_at is not None else when
     kind = "out of memory" if any(death.oom for death in run.deaths.first_dead()) else "error" if told.error else "gone"
-    return Reason("crashed", run.gone_at, f"ended {when}: {words}", kind, certain=True, suspects=_culprits(run))
+    return Reason("crashed", run.gone_at, f"ended {when}: {words}", kind, certain=known, suspects=_culprits(run))
+
+
+def _died_before(run: Run) -> bool:
+    """A rank was killed for want of memory, or dead for so long before the end that this was no shutdown."""
+    dead = run.deaths.first_dead()
+    return any(death.oom or (run.gone_at or death.at) - death.at > LEAVING for death in dead)
 
 
 def _killed(run: Run) -> bool:
@@ -199,6 +210,10 @@ def _dead(run: Run, now: float) -> Reason | None:
     names = in_short(death.rank or f"pid {death.pid}" for death in dead)
     how = "was killed for want of memory" if first.oom else "is dead" if len(dead) == 1 else "are dead"
     suspects = tuple(_dead_suspect(death) for death in dead)
+    if _may_be_leaving(run, first, now):
+        verb = "has" if len(dead) == 1 else "have"
+        words = f"{names} {verb} ended: asked to or not, the log that would tell cannot be read"
+        return Reason("quiet", first.at, words, advice.ENDING)
     if run.deaths.all_dead:
         return Reason(
             "crashed",
@@ -212,6 +227,14 @@ def _dead(run: Run, now: float) -> Reason | None:
     answers = run.health.answered_at is not None and run.health.answered_at > first.at
     state: State = "failing" if run.ready_at is not None and answers else "stalled"
     return Reason(state, first.at, f"{names} {how}, the others wait for it", kind, certain=True, suspects=suspects)
+
+
+def _may_be_leaving(run: Run, first: Death, now: float) -> bool:
+    """Ready, without a log, and a rank has just ended: a shutdown begins like that, and only a log would name it."""
+    if run.ready_at is None or run.vitals.log.readable or first.oom or first.stopped:
+        return False
+    # That its port still answers proves nothing: SGLang's front process outlives its ranks by some seconds.
+    return now - first.at < LEAVING
 
 
 def _unmourned(run: Run, death: Death, now: float) -> bool:
@@ -281,6 +304,8 @@ def _before_ready(run: Run, now: float) -> Reason:
         return Reason("quiet", began, f"no sign of life{_where(run)}", wants_stacks=True)
     log = run.vitals.log
     freshest = run.vitals.freshest()
+    if run.came_late and freshest is None and now - (log.last or now) >= bears.quiet:
+        return Reason("quiet", log.last or now, "looking: the log was already silent when we came")
     if log.readable and freshest is not None and run.attention.looked(log.last or run.began, now) >= bears.quiet:
         fresh = now - (freshest.last or 0.0) <= ALIVE_SECONDS
         proof = freshest.proof or f"{freshest.name}, {freshest.text}"
@@ -328,10 +353,17 @@ def _missing(run: Run, state: State) -> tuple[Missing, ...]:
     missing = run.told.missing
     if state not in {"stalled", "spinning", "frozen"} or run.ready_at is not None:
         return missing
+    if run.told.phase_running and not _bar_is_full(run):
+        return missing  # the phase itself has not ended: what comes after it is not late
     named = {entry.milestone for entry in missing}
     coming = run.told.next_expected or next(
-        # While a phase still runs the next one is not late.
         (Missing(phase.name, "comes next, not seen") for phase in run.told.phases if phase.state == "expected"),
         None,
     )
     return missing if coming is None or coming.milestone in named else (*missing, coming)
+
+
+def _bar_is_full(run: Run) -> bool:
+    """The running phase's bar is at its end: all but the line that would close the phase is there."""
+    phase = next((phase for phase in run.told.phases if phase.name == run.told.phase), None)
+    return phase is not None and phase.count is not None and phase.total is not None and phase.count >= phase.total

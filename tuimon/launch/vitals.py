@@ -29,9 +29,13 @@ class LogLife(Sign):
     def __init__(self) -> None:
         super().__init__()
         self.readable = False
+        self.lost = False
+        """It was read and cannot be any more."""
 
     def tell(self, told: Told) -> None:
         """Take what the log told."""
+        if self.lost:
+            return
         if told.last_text is not None or told.lines:
             self.visible = self.readable = True
         if told.last_life is not None:
@@ -40,10 +44,11 @@ class LogLife(Sign):
         if told.last_heartbeat is not None and (self.last is None or told.last_heartbeat > self.last):
             self.text = f"only “still waiting” lines: {(told.heartbeat_text or '').strip()[:60]}"
 
-    def began_before(self, instant: float) -> None:
-        """We came late: the file's own time says how long it has been silent."""
-        self.seen(instant)
-        self.text = "as the file's time says"
+    def lose(self, reason: str) -> None:
+        """It cannot be read (any more): from now on its silence says nothing."""
+        self.lost = self.lost or self.readable
+        self.readable = False
+        self.hidden(f"cannot be read any more: {reason}" if self.lost else reason)
 
 
 class Answers(Sign):

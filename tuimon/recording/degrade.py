@@ -6,7 +6,18 @@ from collections.abc import Callable, Iterable, Iterator
 
 from msgspec import structs
 
-from tuimon.launch.events import AnyEvent, Linked, LogReset, LogText, Process, Sample, ServerFound, Stacks, Unlinked
+from tuimon.launch.events import (
+    AnyEvent,
+    Linked,
+    LogReset,
+    LogText,
+    LogUnreadable,
+    Process,
+    Sample,
+    ServerFound,
+    Stacks,
+    Unlinked,
+)
 
 Stream = Iterable[AnyEvent]
 LOST = 30.0
@@ -28,6 +39,34 @@ def without_io(stream: Stream) -> Iterator[AnyEvent]:
 def without_stacks(stream: Stream) -> Iterator[AnyEvent]:
     """Stacks cannot be read."""
     return (event for event in stream if not isinstance(event, Stacks))
+
+
+def without_log(stream: Stream) -> Iterator[AnyEvent]:
+    """Stdout leads nowhere readable."""
+    for event in stream:
+        if isinstance(event, Sample):
+            yield structs.replace(event, log=None)
+        elif not isinstance(event, LogText | LogReset):
+            yield event
+
+
+def log_taken(stream: Stream) -> Iterator[AnyEvent]:
+    """The log is there until the middle, then its rights are lost."""
+    known = list(stream)
+    middle = (known[0].at + known[-1].at) / 2
+    taken = False
+    for event in known:
+        if event.at >= middle and not taken:
+            taken = True
+            yield LogUnreadable(at=event.at, path="server.log", reason="permission denied")
+        if event.at >= middle and isinstance(event, LogText | LogReset):
+            continue
+        yield structs.replace(event, log=None) if taken and isinstance(event, Sample) else event
+
+
+def without_names(stream: Stream) -> Iterator[AnyEvent]:
+    """Processes without names and titles."""
+    return _processes(stream, lambda process: structs.replace(process, name=None, title=None, rank=None))
 
 
 def stopped_as_sleeping(stream: Stream) -> Iterator[AnyEvent]:
@@ -117,6 +156,9 @@ DEGRADATIONS: dict[str, Callable[[Stream], Iterator[AnyEvent]]] = {
     "no-gpus": without_gpus,
     "no-io": without_io,
     "no-stacks": without_stacks,
+    "no-log": without_log,
+    "log-taken": log_taken,
+    "no-names": without_names,
     "stopped-as-sleeping": stopped_as_sleeping,
     "slow-sampling": slow_sampling,
     "link-lost": link_lost,

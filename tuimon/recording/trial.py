@@ -110,7 +110,7 @@ def _ticks(start: float, stop: float) -> Iterator[float]:
 
 def score(name: str, truth: Truth, judged: Sequence[Moment], recovery: float = RECOVERY) -> Row:
     """Compare the verdicts with the truth."""
-    red = [moment for moment in judged if moment.verdict.state in RED]
+    red = [moment for moment in judged if moment.verdict.state in RED and not _unknown_end(moment.verdict, truth)]
     alarms = [moment for moment in red if _false(moment.t, truth, recovery)]
     reds = [moment for moment in red if not _false(moment.t, truth, recovery)]
     found, delay = None, None
@@ -134,6 +134,11 @@ def score(name: str, truth: Truth, judged: Sequence[Moment], recovery: float = R
         missed=(),
     )
     return structs.replace(row, missed=tuple(_missed(row, truth, judged)))
+
+
+def _unknown_end(verdict: Verdict, truth: Truth) -> bool:
+    """An end of which it is said that nobody could see its cause: right for a run that its recorder ended."""
+    return truth.verdict != "crashed" and verdict.kind == "gone" and not verdict.certain
 
 
 def _false(t: float, truth: Truth, recovery: float) -> bool:
