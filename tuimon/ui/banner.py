@@ -67,7 +67,7 @@ def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str],
     line, rest = _broken(view.broken, width) if view.broken else _line(view, width)
     result = [fit(line, width, rest)]
     if height > 1:
-        result.append(fit(_second(view), width, "amberdim"))
+        result.append(fit(_second(view, width), width, "amberdim"))
     return result
 
 
@@ -277,12 +277,13 @@ def _progress(view: LaunchView, words: str) -> list[str]:
     return [share, f"ETA {about(running.eta)}"] if running.eta is not None else [share]
 
 
-def _second(view: LaunchView) -> Row:
+def _second(view: LaunchView, width: int) -> Row:
     verdict = view.verdict
     if verdict.alarms:
         words = " · ".join(ALARMS.get(alarm, clean(alarm)) for alarm in verdict.alarms)
         length = view.serving.accept_length if view.serving else None
         if "useless_draft" in verdict.alarms and length is not None:
             words = f"accept length {length:.1f}: {words}"
-        return ((" ▲ ", "amber"), (words, "amberdim"))
-    return ((f"   {clean(verdict.advice or view.link.detail or '')}", "amberdim"),)
+        return ((" ▲ ", "amber"), (shorten(words, width - 4), "amberdim"))
+    words = shorten(clean(verdict.advice or view.link.detail or ""), width - 4)
+    return ((f"   {words}", "amberdim"),)

@@ -160,7 +160,7 @@ class Doing:
         self._on_board(go)
 
     def _filter(self) -> None:
-        self._prompt("&", "show only lines with this (! first: without it; empty: all)", self._filtered)
+        self._prompt("&", "only lines with this (!… without it; empty: all)", self._filtered)
 
     def _filtered(self, text: str) -> None:
         def go(board: BoardScreen) -> None:
