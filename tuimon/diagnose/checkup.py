@@ -203,8 +203,8 @@ async def _ras(host: Host, seen: Seen) -> Check:
 
 async def _log(host: Host, seen: Seen) -> Check:
     server = seen.server
-    path = server.log if server else None
-    path = path or getattr(host, "log_source", None)
+    source = getattr(host, "log_source", None)
+    path = (server.log if server else None) or source
     if path is None:
         why = (server.log_note if server else None) or "there is no server whose log could be found"
         return Check("log", "missing" if server else "unknown", why, "Give --log" if server else _START_ONE)
@@ -218,7 +218,8 @@ async def _log(host: Host, seen: Seen) -> Check:
         return Check("log", "missing", str(error), error.advice or "Give --log")
     if piece.kind in {"missing", "denied"}:
         return Check("log", "missing", f"{path}: {quoted(piece.reason)}", "Log in as the server's user or root")
-    return Check("log", "ok", f"{path} ({server.log_note if server and server.log_note else 'as given'})")
+    note = "what the container prints" if path == source else server.log_note if server else None
+    return Check("log", "ok", f"{path} ({note or 'as given'})")
 
 
 def health(seen: Seen) -> Check:

@@ -195,7 +195,7 @@ class Outputs:
 
     def container(self, pid):
         """Output that a container runtime takes."""
-        words = self.group(pid).replace("-", "/").replace(".", "/").split("/")
+        words = self.group(pid).replace("-", "/").replace(".", "/").replace("\n", "/").split("/")
         name = next((word for word in words if len(word) == 64 and word.isalnum()), None)
         if name:
             return Output("docker:" + name, "what container %s prints, from its runtime" % name[:12], 1)
