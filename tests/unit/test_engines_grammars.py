@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import pytest
 from tuimon.engines.grammar import COMMON, Grammar, Library, library, ready, shipped, use
 from tuimon.engines.matching import Matcher
 from tuimon.engines.rule import Rule, literal
+from tuimon.launch.logbook import KEY, shown_severity
 from tuimon.launch.reading import Reading
 
 ENGINES = sorted(shipped().grammars)
@@ -224,3 +226,18 @@ def test_grammars_that_extend_each_other_end(tmp_path: Path) -> None:
     grammars = user(tmp_path, a="engine = 'a'\nextends = 'b'", b="engine = 'b'\nextends = 'a'")
     assert isinstance(grammars.grammars["a"], Grammar)
     grammars.rules(grammars.grammars["a"])
+
+
+ACCESS = re.compile(r'"(?:GET|HEAD|POST) /\S* HTTP/[\d.]+" \d')
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_an_access_line_is_no_key_line(engine: str) -> None:
+    """Somebody asked, perhaps we: that belongs to no lens that shows what the launch did."""
+    shown = [
+        (rule.name, sample)
+        for rule in shipped().rules(shipped().grammars[engine])
+        for sample in rule.samples
+        if ACCESS.search(sample) and shown_severity(rule.severity) in KEY
+    ]
+    assert shown == []

@@ -12,14 +12,15 @@ RuleSeverity = Literal["milestone", "progress", "info", "harmless", "warning", "
 Mark = Literal["begin", "end", "seen"]
 Role = Literal[
     "args", "ready", "ended", "finished", "heartbeat", "probe", "serving", "tokens", "speculation", "version", "wait",
-    "timings", "intro",
+    "gate", "timings", "intro",
 ]  # fmt: skip
 """What a rule does beside being seen.
 
 `args` argument dump · `ready` serves from here on · `ended` a shutdown that was asked for ·
 `finished` training is done · `heartbeat` somebody waits, no sign of life · `probe` caused by health questions ·
 `serving` numbers of running requests · `tokens` tokens were generated · `speculation` acceptance length ·
-`version` names version or model · `wait` a wait that the server calls legal ·
+`version` names version or model · `wait` a wait that the server calls legal, and in which something works ·
+`gate` a wait for somebody outside (a gate, the other half, a cluster), in which nothing moves ·
 `timings` the engine's own startup timings · `intro` an error whose traceback follows
 """
 

@@ -49,6 +49,10 @@ PLACED = frozenset(
 )
 ENDING = "ending"
 """Kind of a state in which ranks end and nothing tells whether they were asked to."""
+WAITING_KINDS = {
+    ENDING: "Wait some seconds: they show whether all of it ends",
+    "compiling": "Wait: it compiles; a cache that is kept makes the next launch faster",
+}
 WAITING = frozenset({"starting", "quiet"})
 
 
@@ -81,10 +85,10 @@ def _while_waiting(verdict: Verdict, run: Run) -> str | None:
     wanted = _for_alarm(verdict)
     if wanted is not None:
         return wanted
-    if verdict.kind == ENDING:
-        return "Wait some seconds: they show whether all of it ends"
-    if verdict.kind == "compiling":
-        return "Wait: it compiles; a cache that is kept makes the next launch faster"
+    if run.told.waits_outside and verdict.state == "quiet":
+        return "Wait, or look at what it waits for: nothing moves on this host until that comes"
+    if verdict.kind in WAITING_KINDS:
+        return WAITING_KINDS[verdict.kind]
     if verdict.wants_stacks:
         return "Wait some seconds: the stacks are looked at"
     last, first = run.vitals.last(), run.attention.first

@@ -79,7 +79,18 @@ def _vllm(facts: Facts | None) -> tuple[Expected, ...]:
     if facts is not None and facts.draft and facts.speculation:
         name, method = facts.speculation
         draft = (Expected("draft model load", f"{name} method={method}"),)
+    if facts is not None and facts.follows:
+        graphs = () if facts.get("enforce_eager") or _no_graphs(facts) else (Expected("CUDA graphs"),)
+        return (Expected("weights"), *draft, Expected("KV cache"), *graphs, Expected("ready"))
     return (
         Expected("arguments"), Expected("engine init"), Expected("weights"), *draft,
         Expected("KV cache"), Expected("engine ready"), Expected("HTTP server"), Expected("ready"),
     )  # fmt: skip
+
+
+def _no_graphs(facts: Facts) -> bool:
+    """vLLM's way to compile without capturing: `cudagraph_mode` NONE or optimisation level 0."""
+    config = facts.get("compilation_config")
+    level = config.get("level") if isinstance(config, Mapping) else facts.get("O", facts.get("optimization_level"))
+    mode = config.get("cudagraph_mode") if isinstance(config, Mapping) else None
+    return str(mode).upper().endswith("NONE") if mode is not None else level == 0

@@ -19,7 +19,9 @@ _SHORT = {
     "speculative_draft_model": "speculative_draft_model_path", "nproc_per_node": "ranks_per_node",
     "m": "model_path", "np": "ranks_per_node",
 }  # fmt: skip
-_FLAGS = frozenset({"enforce_eager", "disable_cuda_graph", "skip_server_warmup", "enable_dp_attention", "is_embedding"})
+_FLAGS = frozenset(
+    {"enforce_eager", "disable_cuda_graph", "skip_server_warmup", "enable_dp_attention", "is_embedding", "headless"}
+)
 
 
 class Facts(Struct, frozen=True):
@@ -75,6 +77,11 @@ class Facts(Struct, frozen=True):
         """The log level hides milestones."""
         level = self.values.get("log_level")
         return isinstance(level, str) and level.lower() in _QUIET_LEVELS
+
+    @property
+    def follows(self) -> bool:
+        """Not the first node: it never serves, and is told what to do by the first."""
+        return self.number("node_rank") > 0 or bool(self.values.get("headless"))
 
     @property
     def ranks(self) -> int | None:

@@ -60,6 +60,8 @@ class Fold:
         self.ended: Moment | None = None
         self.finished = False
         self.wait: str | None = None
+        self.gated = False
+        """That wait is for somebody outside."""
         self.timers: dict[str, tuple[Timer, str]] = {}
         """By name, with the phase whose end stops it."""
         self.timings: str | None = None
@@ -232,7 +234,7 @@ class Fold:
             timeline.mark(name, rule, rank, moment, found.number("seconds"))
         if rule.severity == "milestone":
             self.failures.went_on()
-            if rule.role != "wait":
+            if rule.role not in {"wait", "gate"}:
                 self.wait = None
         for timer, (_, until) in list(self.timers.items()):
             if timeline.ended(until):
@@ -296,6 +298,7 @@ class Fold:
 
     def waits(self, found: Found, _place: int, _number: int, _at: float) -> None:
         """A wait that the server calls legal."""
+        self.gated = found.rule.role == "gate"
         self.wait = plain(found.message)[:160]
 
     def beats(self, found: Found, _place: int, _number: int, at: float) -> None:
@@ -317,6 +320,6 @@ class Fold:
 Act: TypeAlias = Callable[[Fold, Found, int, int, float], None]
 _ACTS: dict[str, Act] = {
     "args": Fold.arguments, "version": Fold.named, "ready": Fold.is_ready, "ended": Fold.ends, "finished": Fold.ends,
-    "wait": Fold.waits, "heartbeat": Fold.beats, "serving": Fold.serves, "tokens": Fold.serves,
+    "wait": Fold.waits, "gate": Fold.waits, "heartbeat": Fold.beats, "serving": Fold.serves, "tokens": Fold.serves,
     "speculation": Fold.serves, "timings": Fold.times,
 }  # fmt: skip

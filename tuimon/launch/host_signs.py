@@ -6,10 +6,11 @@ Sums are over the whole tree.
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Iterable, Mapping
 
 from tuimon.launch.events import Process, Sample
-from tuimon.launch.ranks import is_compiler
+from tuimon.launch.ranks import COMPILERS, is_compiler
 from tuimon.launch.rates import Rates, total
 from tuimon.launch.signs import Look, Sign, size
 
@@ -29,8 +30,11 @@ KERNEL = 0.02
 """Cores of kernel time that make I/O an activity; alone it is nothing (a sched_yield spin is all kernel)."""
 COMPILING = 0.02
 """Cores."""
-CHILDREN = 0.05
-"""Cores of waited-for children: compilers that lived for less than a sample."""
+CHILDREN = 0.1
+"""CPU seconds of waited-for children within the window: compilers that lived for less than a sample. A shell that asks
+for something now and then uses 0.01 s each time."""
+CHILDREN_WINDOW = 10.0
+"""Seconds. With a compiler cache a child's own share is small, and its end seldom."""
 RECEIVED = 1_000_000.0
 """Bytes/s. Our own link brings a few KB/s; others on a busy host bring more, hence the tree's own I/O too."""
 BUSY = 0.05
@@ -96,6 +100,12 @@ class Compilers(Sign):
 
     name = "compilers"
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.wait = False
+        """There are compilers, and none of them works: another process may do it for them."""
+        self._ended: deque[tuple[float, float]] = deque(maxlen=64)
+
     def see(self, look: Look) -> None:
         """Read one sample."""
         processes = look.sample.processes
@@ -106,9 +116,9 @@ class Compilers(Sign):
         compilers = [process for process in processes if is_compiler(process) and process.state not in "ZX"]
         known = {process.pid for process in (look.before.processes if look.before else None) or ()}
         busy = [process for process in compilers if _busy(process, look, known)]
-        children = sum(
-            rate.children or 0.0 for rate in look.rates.values() if (rate.children or 0.0) >= CHILDREN / 2
-        )  # fmt: skip
+        self.wait = not busy and any(process.name in COMPILERS for process in compilers)
+        ended = (total(look.rates, "children") or 0.0) * (look.seconds or 0.0)
+        children = self._within(ended, look.at)
         if busy or children >= CHILDREN:
             self.seen(look.at)
         if busy:
@@ -118,9 +128,16 @@ class Compilers(Sign):
             self.text = f"{len(compilers)} there, idle"
         elif children >= CHILDREN:
             # Not a rate: what a child used in all its life counts when it is waited for (5857 % of a core seen).
-            self.text = f"children ended, {children * (look.seconds or 0.0):.1f} s of CPU used"
+            self.text = f"children ended, {ended:.1f} s of CPU used"
         else:
             self.text = "none"
+
+    def _within(self, ended: float, now: float) -> float:
+        """CPU seconds of children that ended within the window; 0 where none ended just now."""
+        if ended <= 0:
+            return 0.0
+        self._ended.append((now, ended))
+        return sum(used for at, used in self._ended if now - at <= CHILDREN_WINDOW)
 
 
 class Network(Sign):

@@ -19,6 +19,8 @@ STEPS = 3.0
 """Mean steps of a bar that are borne where only the bar can be seen."""
 STACK_LOOKS = 3
 """Looks at the stacks without motion that decide alone."""
+COMPUTES_HERE = 1.5
+"""Cores of one process. A rank that spins uses one; more is what a machine without GPUs computes with."""
 COMPUTES = 0.2
 """Cores. Hung trees that do not spin use ≤ 0.03; above, work and a spin look alike without fault and I/O counters."""
 UNSEEN_PHASES = (
@@ -45,10 +47,13 @@ def limits(run: Run) -> Limits:
     normal = Limits(quiet=patience.quiet, stalled=patience.stalled)
     if host_seen(run):
         if _gpu_would_decide(run):
+            why = "no GPU is here that would tell" if run.gpus.none_here else "the GPUs cannot be read"
+            return Limits(patience.quiet, patience.blind, f"the host is busy and {why}: patience is longer")
+        if run.vitals.compilers.wait:
             return Limits(
-                patience.quiet, patience.blind, "the host is busy and the GPUs cannot be read: patience is longer"
+                patience.quiet, patience.blind, "a compiler waits, perhaps for a daemon that works: patience is longer"
             )
-        if run.lost_alone:
+        if run.vitals.log.lost_alone:
             return Limits(
                 patience.quiet,
                 patience.blind,
@@ -85,7 +90,11 @@ def _gpu_would_decide(run: Run) -> bool:
     """One core at 100 % without faults is a spin, a graph capture or a GPU at work: only GPU or stacks can tell."""
     cpu = total(run.vitals.rates, "cpu")
     busy = cpu is None or cpu >= SPINS
-    return not run.gpus.seen and run.vitals.stacks.looks < STACK_LOOKS and busy
+    if run.gpus.none_here:
+        busy = any((rate.cpu or 0.0) >= COMPUTES_HERE for rate in run.vitals.rates.values())
+    elif run.gpus.seen:
+        return False
+    return run.vitals.stacks.looks < STACK_LOOKS and busy
 
 
 def cpu_idle(run: Run) -> bool:

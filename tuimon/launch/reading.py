@@ -24,6 +24,7 @@ HEALTH_PATHS = (
     "/health", "/health_generate", "/ping", "/ready", "/model_info", "/get_model_info", "/v1/models", "/metrics",
 )  # fmt: skip
 """Paths whose access lines are answers to questions like ours, so no sign of life."""
+UP = "this node is up and waits for the first node, which serves"
 _UNDECIDED = 3000  # lines that are read again once the engine is known
 _LOOKED_AT = 20  # newest lines that are searched for a time
 _RESETS = {
@@ -172,10 +173,10 @@ class Reading:
 
     def told(self, now: float) -> Told:
         """What is known at `now`."""
-        fold, server = self.fold, self._server
-        told, timeline, failures = fold.facts, fold.timeline, fold.failures
-        phase, running, since = timeline.phase()
-        instant = self.clock.instant
+        fold, server, told = self.fold, self._server, self.fold.facts
+        timeline, failures = fold.timeline, fold.failures
+        (phase, running, since), instant = timeline.phase(), self.clock.instant
+        up = fold.ready is None and told is not None and told.follows and timeline.only_ready_is_left()
         return Told(
             engine=fold.grammar.title if fold.grammar else (server.engine if server else None),
             version=fold.version or (server.version if server else None),
@@ -204,7 +205,8 @@ class Reading:
             error=failures.error(),
             fatal=failures.fatal(),
             ended=instant(fold.ended) if fold.ended else None,
-            allowed_wait=fold.wait,
+            allowed_wait=fold.wait or (UP if up else None),
+            waits_outside=up or (fold.gated and fold.wait is not None),
             timers=tuple(timer for timer, _ in fold.timers.values()),
             milestones_hidden=told.quiet if told else False,
             serves=fold.grammar.serves if fold.grammar else True,

@@ -67,10 +67,6 @@ class Run:
         self.findings: deque[Finding] = deque(maxlen=MAX_FINDINGS)
         self.episodes: list[Episode] = []
         self.log_trouble: str | None = None
-        self.lost_at: float | None = None
-        """When the log, then the freshest sign of life, could not be read any more: patience begins anew."""
-        self.lost_alone = False
-        """The log was the only sign of life then."""
         self.gone_at: float | None = None
         self.exit: int | None = None
         self.born_at: float | None = None
@@ -128,7 +124,7 @@ class Run:
     def take_text(self, event: LogText) -> None:
         """New bytes of the log."""
         self.log_trouble = None
-        self.vitals.log.lost = self.lost_alone = False
+        self.vitals.log.lost = self.vitals.log.lost_alone = False
         self.growth.text(event)
         if self._first_stat is None and self.sample is None:
             # How old text is that was there before us, only the first sample tells.
@@ -161,8 +157,8 @@ class Run:
         self.vitals.tell(self.reading.told(event.at))
         if log.readable and self.silence(event.at) < self.patience.quiet:
             others = self.vitals.last(but_log=True)
-            self.lost_alone = others is None or event.at - others >= self.patience.quiet
-            self.lost_at = event.at
+            log.lost_alone = others is None or event.at - others >= self.patience.quiet
+            log.lost_at = event.at
         log.lose(event.reason)
 
     def take_health(self, event: Health) -> None:
@@ -249,7 +245,7 @@ class Run:
 
     def silence_began(self) -> float:
         """The last sign of life, or when a stopped process went on, or when we began to look (or lost the log)."""
-        began = (self.vitals.last(), self.deaths.resumed_at, self.lost_at)
+        began = (self.vitals.last(), self.deaths.resumed_at, self.vitals.log.lost_at)
         instants = [instant for instant in began if instant is not None]
         if instants:
             return max(instants)

@@ -222,6 +222,11 @@ class Timeline:
             return Missing(part.phase, part.reason())
         return None
 
+    def only_ready_is_left(self) -> bool:
+        """Nothing runs, and of what must come only the end is still to come."""
+        coming = self.next_expected()
+        return coming is not None and coming.milestone == "ready"
+
     def ended(self, name: str) -> bool:
         """This phase is done."""
         phase = self.phases.get(name)

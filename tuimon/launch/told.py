@@ -85,6 +85,8 @@ class Told(Struct, frozen=True):
     """When the log said that the server (or training) ended as asked."""
     allowed_wait: str | None = None
     """A wait that the server itself calls legal, in words: gated launch, DeepGEMM pre-compile."""
+    waits_outside: bool = False
+    """That wait is for somebody outside this host, and nothing moves in it: no silence is too long for it."""
     timers: tuple[Timer, ...] = ()
     milestones_hidden: bool = False
     """The log level hides milestones: their absence proves nothing."""

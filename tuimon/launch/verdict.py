@@ -297,6 +297,8 @@ def _before_ready(run: Run, now: float) -> Reason:
     """Silence, weighed against what this launch may bear."""
     bears = limits(run)
     silence = run.silence(now)
+    if run.told.waits_outside and silence >= bears.quiet and not any(card.spins for card in run.gpus.ours):
+        return Reason("quiet", run.silence_began(), f"waits as it may: {run.told.allowed_wait}")
     if silence >= bears.stalled:
         return _stalled(run, bears)
     began = run.silence_began()

@@ -31,6 +31,10 @@ class LogLife(Sign):
         self.readable = False
         self.lost = False
         """It was read and cannot be any more."""
+        self.lost_at: float | None = None
+        """When that happened while the launch was alive: patience begins anew."""
+        self.lost_alone = False
+        """It was the only sign of life then."""
 
     def tell(self, told: Told) -> None:
         """Take what the log told."""
