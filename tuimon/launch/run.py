@@ -88,7 +88,7 @@ class Run:
         before = self.sample
         self.attention.look(event.at)
         self.gpus.see(event, event.at)
-        self.vitals.see(before, event, self.gpus)
+        self.vitals.see(before, event, self.gpus, self._front())
         self.deaths.see(event, event.at)
         if event.processes is not None:
             self._take_processes(event)
@@ -96,6 +96,14 @@ class Run:
         self._read_held()
         self.growth.look(event.at, looked=True)
         self.sample = event
+
+    def _front(self) -> int | None:
+        """The process that answers at the port, where others are the ranks: a scrape costs it a megabyte of reading."""
+        event = self.health.event
+        if event is None or event.listener is None or self.health.answered_at is None:
+            return None
+        ranks = {process.pid for process in self.processes if process.rank is not None}
+        return event.listener if ranks and event.listener not in ranks else None
 
     def _take_processes(self, event: Sample) -> None:
         now = event.processes or ()

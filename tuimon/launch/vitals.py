@@ -110,12 +110,12 @@ class Vitals:
         """Every sign."""
         return (self.log, *self._sampled, self.answers, self.stacks)
 
-    def see(self, before: Sample | None, sample: Sample, gpus: Gpus) -> None:
-        """Read one sample beside the one before it."""
+    def see(self, before: Sample | None, sample: Sample, gpus: Gpus, front: int | None = None) -> None:
+        """Read one sample beside the one before it. `front`: the pid whose work is answering questions, ours too."""
         self.rates = between(before, sample) if before is not None else {}
         seconds = sample.mono - before.mono if before is not None and sample.mono > before.mono else None
-        bystanders = {process.pid for process in sample.processes or () if is_bystander(process)}
-        rates = {pid: rate for pid, rate in self.rates.items() if pid not in bystanders} if bystanders else self.rates
+        bystanders = {process.pid for process in sample.processes or () if is_bystander(process)} | {front}
+        rates = {pid: rate for pid, rate in self.rates.items() if pid not in bystanders}
         look = Look(at=sample.at, before=before, sample=sample, rates=rates, seconds=seconds, gpus=gpus)
         for sign in self._sampled:
             sign.see(look)
