@@ -15,6 +15,7 @@ from textual.binding import Binding, BindingType
 from textual.markup import escape
 from textual.screen import Screen
 from textual.theme import Theme
+from textual.timer import Timer
 
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
@@ -33,6 +34,8 @@ from tuimon.watch.watching import Watching
 
 FRAME = 0.25
 """Seconds between looks at the view: frames cost, lines do not."""
+SOON, SOON_FOR = 0.05, 10.0
+"""Seconds between looks, and for how long, until the first data come: somebody waits for them."""
 SAID = 5.0
 """Seconds that a message stays in the last line."""
 STILL = 5.0
@@ -63,6 +66,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._view_at = clock()
         self._said = ("", 0.0)
         self._title = ""
+        self._soon: Timer | None = None
         self._restore: Callable[[], None] = lambda: None
         self._tty = not endings.terminal_gone()
         self._doing = Doing(self)
@@ -102,11 +106,17 @@ class TuimonApp(Canvas, inherit_bindings=False):
         """The first frame is on the screen: now the network may be thought of."""
         self.watching.start()
         self.set_interval(FRAME, self.tick)
+        self._soon = self.set_interval(SOON, self._await_data, repeat=int(SOON_FOR / SOON))
         for complaint in self._complaints:
             self.say(complaint)
         self.tick()
         # A folder that cannot be watched is no reason to end; failures stay in the worker.
         self.run_worker(self._watch_themes(), group="themes", exit_on_error=False)
+
+    def _await_data(self) -> None:
+        self.tick()
+        if self.view.data_age is not None and self._soon is not None:
+            self._soon.stop()
 
     def _leave(self) -> None:
         self.call_later(self.exit)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import unicodedata
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 from rich.cells import cell_len, set_cell_size
 
@@ -14,7 +15,12 @@ Span = tuple[str, str]
 """Text and the name of its ink (see inks.py)."""
 Row = tuple[Span, ...]
 
-_DROPPED = {"Mn", "Me"}  # marks that terminals and we would measure differently
+_DROPPED = {"Mn", "Me"}  # marks on their neighbour
+_WIDE = {"W", "F"}
+_JOINING = (range(0x1160, 0x1200), range(0xD7B0, 0xD800), range(0x1F1E6, 0x1F200), range(0x1F3FB, 0x1F400))
+"""Vowels and finals of Hangul, flags, skin tones: joined with their neighbours in some terminals and not in others."""
+_BLANK = {0x115F, 0x3164, 0xFFA0}
+"""Hangul's fillers: nothing is drawn, in no cell, one or two."""
 
 
 def clean(text: str) -> str:
@@ -24,17 +30,22 @@ def clean(text: str) -> str:
     return "".join(_tame(char) for char in unicodedata.normalize("NFC", text))
 
 
+@lru_cache(8192)
 def _tame(char: str) -> str:
     if char == "\t":
         return "    "
     if char.isascii() and char.isprintable():
         return char
-    if unicodedata.category(char) in _DROPPED:
+    kind = unicodedata.category(char)
+    if kind in _DROPPED:
         return ""
-    # Flags and skin tones join with their neighbours in some terminals and not in others.
-    if not char.isprintable() or 0x1F1E6 <= ord(char) <= 0x1F1FF or 0x1F3FB <= ord(char) <= 0x1F3FF:
+    if not char.isprintable():
         return " " if char.isspace() else "·"
-    return char
+    number = ord(char)
+    if kind == "Mc" or number in _BLANK or any(number in part for part in _JOINING):
+        return "·"
+    # Kept where everybody agrees on its width.
+    return char if cell_len(char) == (2 if unicodedata.east_asian_width(char) in _WIDE else 1) else "·"
 
 
 def cells(text: str) -> int:
