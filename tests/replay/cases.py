@@ -63,6 +63,8 @@ STAMP = re.compile(r"\b(\d\d):(\d\d):(\d\d)\b")
 KERNEL = re.compile(r"NVRM: Xid .*?: (\d+),")
 STUCK_BAR = re.compile(r"stays|stands still|stops|no end")
 BAR = re.compile(r"(\d+)/(\d+) \[.*?([\d.]+)(s/it|it/s)")
+METHOD = re.compile(r"^method (\w+)$")
+"""A speculative method that is told without its flag."""
 PENDING = re.compile(
     r"requests running|\d+ running|one decode request|requests (?:hang|stop)|first prefill line is the last|"
     r"longer one never returns",
@@ -125,6 +127,9 @@ class Telling:
         steady = bool(PERIODIC.search(last)) and not case["time_silent_s"]
         self.repeats = bool(REPEATS.search(self.description)) or steady
         flags = (case["flags"] or "").split()
+        method = METHOD.search(case["flags"] or "")
+        if method is not None and self.server == "vllm":
+            flags = ["--speculative-config", f"{{'method': '{method[1]}', 'model': 'draft'}}"]
         argv = (
             *COMMANDS.get(self.server, ("python3", "train.py")),
             *(flags if flags and flags[0].startswith("-") else ()),

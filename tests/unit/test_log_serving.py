@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.unit import sglang_lines as sg
 from tuimon.launch.events import ServerFound
 from tuimon.launch.reading import Reading
@@ -74,3 +76,31 @@ def test_a_request_that_was_answered_is_tokens_and_a_health_question_is_none() -
 def test_the_engines_own_startup_timings_are_kept() -> None:
     reading = serving(sg.stamped(48, "Engine startup timings (s): load_weight=11.87, scheduler_e2e=41.20"))
     assert reading.fold.timings == "load_weight=11.87, scheduler_e2e=41.20"
+
+
+def _spec(accept: str, drafted: int) -> str:
+    return (
+        "(APIServer pid=4101) INFO 05-30 02:30:09 [metrics.py:86] SpecDecoding metrics: Draft acceptance rate: 3.1%, "
+        f"Mean acceptance length: {accept}, Accepted: 31 tokens, Drafted: {drafted} tokens\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("method", "lines", "useless"),
+    [
+        ("eagle3", _spec("1.12", 1000), True),
+        ("eagle3", _spec("1.12", 400) * 3, True),
+        ("eagle3", _spec("1.12", 400), False),  # too few to tell
+        ("eagle3", _spec("1.12", 600) + _spec("2.9", 600) + _spec("1.15", 600), False),
+        ("eagle3", _spec("1.45", 9000), False),  # weak, but it helps
+        ("ngram", _spec("1.12", 9000), False),  # a text without repetitions
+    ],
+)
+def test_a_draft_model_of_which_hardly_anything_is_accepted_is_useless(method: str, lines: str, useless: bool) -> None:
+    reading = Reading()
+    reading.begin(ServerFound(pid=7, engine="vllm"), 1000.0)
+    args = f"{{'model': 'org/m', 'speculative_config': {{'method': '{method}', 'model': 'org/d'}}}}"
+    reading.feed(f"(APIServer pid=4101) INFO 05-30 02:29:09 [utils.py:1] non-default args: {args}\n".encode(), 1001.0)
+    reading.feed(b"(APIServer pid=4101) INFO:     Application startup complete.\n", 1002.0)
+    reading.feed(lines.encode(), 1060.0)
+    assert reading.told(1061.0).useless_draft is useless

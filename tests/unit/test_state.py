@@ -208,3 +208,26 @@ def test_judging_is_cheap() -> None:
         story.launch.snapshot(sample.at)
     # 2 ms is the target; CPU time of a shared machine may be twice as slow.
     assert (time.process_time() - began) / len(samples) < 0.006
+
+
+def test_an_error_of_our_own_reaches_the_view_and_outlives_the_launch_in_which_it_happened() -> None:
+    def own(text: str) -> Finding:
+        return Finding(at=START, source="tuimon", kind="own_error", text=text, severity="warning")
+
+    launch = Launch("gpu-17")
+    launch.apply(Linked(at=START, host="gpu-17"))
+    launch.apply(own("tuimon's own error while connecting: bug"))
+    launch.apply(ServerFound(at=START, pid=7))
+    view = launch.snapshot(START + 1)
+    assert view.own_errors == ("tuimon's own error while connecting: bug",)
+    assert view.findings == view.own_errors
+    launch.apply(own("another"))
+    launch.apply(Finding(at=START, source="kernel", kind="xid", text="Xid 31"))
+    for _ in range(3):
+        launch.apply(own("tuimon's own error while connecting: bug"))
+    assert launch.snapshot(START + 2).own_errors == ("another", "tuimon's own error while connecting: bug")
+    for number in range(100):
+        launch.apply(own(f"error {number}"))
+    view = launch.snapshot(START + 3)
+    assert len(view.own_errors) == 20
+    assert view.own_errors[-1] == "error 99"

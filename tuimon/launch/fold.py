@@ -241,6 +241,11 @@ class Fold:
                 del self.timers[timer]
 
     @property
+    def poor_draft(self) -> bool:
+        """A draft model, which is known to be one, is hardly ever right."""
+        return self.facts is not None and self.facts.draft and self.serving.poor_draft
+
+    @property
     def _draft(self) -> bool:
         """A second load would be the draft model's; also where nobody told the arguments."""
         return self.facts is None or self.facts.draft

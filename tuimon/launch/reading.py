@@ -201,7 +201,7 @@ class Reading:
             ready_line=fold.ready_line[0] if fold.ready_line else None,
             last_tokens=fold.serving.last_tokens,
             serving=fold.serving.view(),
-            useless_draft=fold.serving.useless_draft,
+            useless_draft=fold.serving.useless_draft or fold.poor_draft,
             error=failures.error(),
             fatal=failures.fatal(),
             ended=instant(fold.ended) if fold.ended else None,

@@ -8,6 +8,10 @@ from tuimon.launch.view import ServingView
 USELESS = 1.05
 """Acceptance length up to which a draft model does nothing: 1.0 is the floor in every version."""
 _BATCHES = 3  # in a row
+POOR = 1.2
+"""Acceptance length up to which fewer than one in five first guesses are right; one that fits guesses two of three."""
+POOR_DRAFTS = 1000
+"""Drafted tokens after which that is no chance."""
 
 
 class Serving:
@@ -21,6 +25,7 @@ class Serving:
         self._poor = 0
         self._good = 0
         self.useless_draft = False
+        self._drafted = 0
         self.last_tokens: float | None = None
 
     def line(self, found: Found, at: float) -> None:
@@ -39,7 +44,8 @@ class Serving:
         if groups[0] and (fields["tps"] or b"0").strip(b"0."):
             self.last_tokens = at
         if groups[1] and fields["accept"] is not None:
-            self._acceptance(found.number("accept") or 0.0)
+            drafted = found.number("drafted") if "drafted" in fields.re.groupindex else None
+            self._acceptance(found.number("accept") or 0.0, int(drafted or 0))
 
     def _newest(self, name: str) -> float | None:
         """The newest value of a number, summed over the ranks that speak (one per replica)."""
@@ -50,8 +56,14 @@ class Serving:
                 values[rank or ""] = (value, at)
         return sum(value for value, _ in values.values()) if values else None
 
-    def _acceptance(self, length: float) -> None:
+    @property
+    def poor_draft(self) -> bool:
+        """Hardly anything of what was drafted was accepted: normal for n-grams, not for a draft model."""
+        return self._drafted >= POOR_DRAFTS
+
+    def _acceptance(self, length: float, drafted: int) -> None:
         self._accept = length
+        self._drafted = self._drafted + drafted if length <= POOR else 0
         self._poor = self._poor + 1 if length <= USELESS else 0
         self._good = self._good + 1 if length > USELESS else 0
         if self._poor >= _BATCHES:

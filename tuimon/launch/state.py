@@ -37,6 +37,9 @@ from tuimon.launch.waits import alarm_words
 
 MAX_COMMANDS = 200
 MAX_EPISODES = 100
+MAX_OWN_ERRORS = 20
+OWN_ERROR = "own_error"
+"""Kind of a finding about tuimon itself."""
 
 
 class Launch:
@@ -50,6 +53,7 @@ class Launch:
         self.run = Run(0, None, self.gpus, self.patience)
         self.earlier: list[EarlierLaunch] = []
         self.verdict = Verdict(state="unreachable", since=0.0, headline="not connected yet")
+        self._own_errors: dict[str, None] = {}
         self._commands: deque[str] = deque(maxlen=MAX_COMMANDS)
         self._cost: tuple[float, float] | None = None
         self._probe_cost: float | None = None
@@ -93,6 +97,7 @@ class Launch:
                 self._usual = run.usual = event
             case Finding():
                 run.findings.append(event)
+                self._take_own(event)
             case Report():
                 run.reports[event.of] = event
             case CommandRun():
@@ -102,6 +107,14 @@ class Launch:
                 run.health.gap()
             case _:
                 pass
+
+    def _take_own(self, event: Finding) -> None:
+        """An error of tuimon's own concerns no single launch."""
+        if event.kind == OWN_ERROR:
+            self._own_errors.pop(event.text, None)
+            self._own_errors[event.text] = None
+            if len(self._own_errors) > MAX_OWN_ERRORS:
+                del self._own_errors[next(iter(self._own_errors))]
 
     def _take_link(self, event: Linked | Unlinked) -> None:
         if isinstance(event, Linked):
@@ -166,7 +179,7 @@ class Launch:
             lines=run.reading.lines(),
             stacks=run.stacks,
             episodes=tuple(run.episodes[-MAX_EPISODES:]),
-            findings=(*alarm_words(run, now), *(finding.text for finding in run.findings)),
+            findings=(*alarm_words(run, now), *self._findings()),
             commands=tuple(self._commands),
             probe_cost=self._probe_cost,
             usual_launches=run.usual.launches if run.usual else 0,
@@ -174,7 +187,13 @@ class Launch:
             earlier=tuple(self.earlier),
             collectives=run.collectives,
             reports=tuple(run.reports.values()),
+            own_errors=tuple(self._own_errors),
         )
+
+    def _findings(self) -> list[str]:
+        """This launch's, and those of our own errors that came before it."""
+        told = [finding.text for finding in self.run.findings]
+        return [text for text in self._own_errors if text not in told] + told
 
     def _is_silent(self, now: float) -> bool:
         """Nothing was alive for so long that no phase may promise when it ends."""

@@ -334,6 +334,9 @@ class LaunchView(Struct, frozen=True):
     """What NCCL or a flight recorder said last."""
     reports: tuple[Report, ...] = ()
     """The latest of each action."""
+    own_errors: tuple[str, ...] = ()
+    """What went wrong in tuimon itself, in words, each once, newest last; they outlive a relaunch, and stand among
+    `findings` too."""
     broken: str | None = None
     """tuimon's own failure in words: nothing is judged now, and everything else here is old."""
 

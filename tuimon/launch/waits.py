@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.launch.served import USELESS
+
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
 
@@ -52,7 +54,10 @@ def alarm_words(run: Run, now: float) -> list[str]:
     """The same in sentences, for the findings on the screen."""
     words = []
     if run.told.useless_draft:
-        words.append("the draft model is not working: acceptance length 1.0, its weights were probably never loaded")
+        said = run.told.serving
+        length = said.accept_length if said is not None and said.accept_length is not None else 1.0
+        why = "its weights were probably never loaded" if length <= USELESS else "it does not fit the target"
+        words.append(f"the draft model is not working: acceptance length {length:.2f}, {why}")
     if buffered(run, now):
         words.append(
             "the log is empty though the launch works: its output is buffered, PYTHONUNBUFFERED=1 shows it at once"
