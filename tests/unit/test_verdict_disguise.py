@@ -124,6 +124,16 @@ def _a_shell_that_asks_now_and_then(story: Story, log: Log, second: int) -> None
     story.root.more = {"children": 0.01 if second % 5 == 0 else 0.0}
 
 
+def _a_neighbour_that_takes_memory(story: Story, log: Log, second: int) -> None:
+    free = (story.host_load.mem_available or 10**12) - 500_000_000
+    story.host_load = structs.replace(story.host_load, mem_available=free)
+
+
+def _an_own_line_that_waits(story: Story, log: Log, second: int) -> None:
+    if second % 5 == 0:
+        log(f"[rank3] still waiting for the other ranks ({second} s)")
+
+
 def _an_exporter_in_the_tree(story: Story, log: Log, second: int) -> None:
     story.others = [Rank(900, None, name="dcgm-exporter", does="imports")]
 
@@ -137,6 +147,7 @@ NOISES = [
     _nothing, _faults_of_a_monitoring_thread, _a_bar_redrawn_with_its_clock, _heartbeats, _our_own_questions,
     _prometheus, _a_link_that_spikes, _a_driver_that_breathes, _a_busy_neighbour_on_the_network,
     _a_shell_that_asks_now_and_then, _an_exporter_in_the_tree, _an_idle_pool_of_compile_workers,
+    _a_neighbour_that_takes_memory, _an_own_line_that_waits,
 ]  # fmt: skip
 
 

@@ -280,6 +280,21 @@ def test_memory_that_only_grows_slowly_on_one_rank_of_eight() -> None:
     _calm(story)
 
 
+def test_host_memory_is_pinned_for_a_cache_by_the_kernel_alone() -> None:
+    """The driver's pages are in nobody's resident size, and pages that are there cause no faults."""
+    story, log = _told()
+    log("[2026-03-04 10:15:12 TP0] Allocating 180.00 GB host memory for hierarchical KV cache.")
+    story.everybody("spins", "idle")
+    for rank in story.ranks:
+        rank.more = {"system": 1.0}
+    free = 900 * 1024 * MIB
+    for _ in range(60):
+        free -= 3000 * MIB
+        story.host_load = structs.replace(story.host_load, mem_available=free)
+        story.runs(1)
+    _calm(story)
+
+
 def test_processes_that_cannot_be_named_or_measured_at_all_need_the_log() -> None:
     story = Story(1, gpus=False, host=False, real_log=True)
     log = Log(story)

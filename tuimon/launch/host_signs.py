@@ -37,6 +37,10 @@ CHILDREN_WINDOW = 10.0
 """Seconds. With a compiler cache a child's own share is small, and its end seldom."""
 RECEIVED = 1_000_000.0
 """Bytes/s. Our own link brings a few KB/s; others on a busy host bring more, hence the tree's own I/O too."""
+TAKEN = 100_000_000.0
+"""Bytes/s of host memory that vanish. Pinning gives 1-4 GB/s; the driver's pages are in nobody's resident size."""
+PINNING = 0.2
+"""Cores of kernel time in the tree without which a neighbour may have taken that memory."""
 BUSY = 0.05
 """Cores. Hung trees: ≤ 0.03 unless they spin."""
 
@@ -85,8 +89,11 @@ class HostWork(Sign):
             self.hidden("neither faults nor I/O can be read")
         else:
             self.visible = True
+            taken = _taken(look)
             if (minor or 0) >= MINOR_FAULTS or _active_io(look.rates):
                 self.seen(look.at)
+            elif taken >= TAKEN and (total(look.rates, "system") or 0.0) >= PINNING:
+                self.seen(look.at, f"the kernel takes {size(taken)}/s of host memory for it")
         cpu = total(look.rates, "cpu")
         told = [] if cpu is None else [f"{100 * cpu:.1f} % CPU" if cpu < 0.1 else f"{100 * cpu:.0f} % CPU"]
         told += [] if minor is None else [f"{minor:.0f} faults/s"]
@@ -182,6 +189,15 @@ def _io(rates: Mapping[int, Rates]) -> float | None:
     if asked is None and written is None:
         return None
     return (asked or 0.0) + (written or 0.0)
+
+
+def _taken(look: Look) -> float:
+    """Bytes/s by which the host's available memory falls; 0 where that is not told."""
+    now = look.sample.host.mem_available if look.sample.host else None
+    then = look.before.host.mem_available if look.before and look.before.host else None
+    if now is None or then is None or not look.seconds:
+        return 0.0
+    return max(0.0, (then - now) / look.seconds)
 
 
 def _active_io(rates: Mapping[int, Rates]) -> bool:
