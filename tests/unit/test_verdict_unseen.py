@@ -126,6 +126,12 @@ class TestALostLog:
         _lost(story)
         assert story.runs(2).state == "stalled"
 
+    def test_what_was_read_in_the_moment_before_makes_it_no_readable_log(self) -> None:
+        story = Story(2, log=False)
+        story.apply(LogText(at=story.now, offset=0, text=b"loading\n"))
+        _lost(story)
+        assert "log" in story.runs(3).unseen
+
     def test_it_counts_again_once_it_is_back(self) -> None:
         story = hung(does="imports")
         _lost(story)
@@ -174,7 +180,7 @@ class TestAnEndThatNoLogTellsOf:
     def test_a_rank_that_is_missed_for_longer_was_no_shutdown(self) -> None:
         story = self._ready(log=False)
         story.ranks = story.ranks[:1]
-        assert story.runs(12).state in RED
+        assert story.runs(15).state in RED
 
     def test_with_a_log_that_said_nothing_it_is_a_certain_death_at_once(self) -> None:
         story = self._ready(log=True)

@@ -180,7 +180,18 @@ class Card:
             return f"Xid {self.now.xid}"
         if self.spins:
             return f"{self.now.util:.0f} % busy, no work"
-        return None
+        return slowed(self.now.reasons)
+
+
+SLOWED = ((0x40 | 0x20, "heat"), (0x80, "power brake"), (0x8, "hardware"))
+"""Bits of NVML's clocks event reasons that say that something is wrong; its own power cap (4) is normal under load."""
+
+
+def slowed(reasons: int | None) -> str | None:
+    """`slowed: heat`; None where the clock is held down by nothing unusual, or nobody knows."""
+    causes = [cause for bits, cause in SLOWED if (reasons or 0) & bits]
+    # A hardware slowdown is reported beside its cause.
+    return f"slowed: {causes[0]}" if causes else None
 
 
 class Gpus:

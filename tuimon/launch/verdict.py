@@ -234,7 +234,7 @@ def _may_be_leaving(run: Run, first: Death, now: float) -> bool:
     if run.ready_at is None or run.vitals.log.readable or first.oom or first.stopped:
         return False
     # That its port still answers proves nothing: SGLang's front process outlives its ranks by some seconds.
-    return now - first.at < LEAVING
+    return now - first.at < LEAVING + run.attention.bearable
 
 
 def _unmourned(run: Run, death: Death, now: float) -> bool:

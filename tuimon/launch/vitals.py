@@ -30,7 +30,7 @@ class LogLife(Sign):
         super().__init__()
         self.readable = False
         self.lost = False
-        """It was read and cannot be any more."""
+        """It cannot be read, whatever was read before."""
         self.lost_at: float | None = None
         """When that happened while the launch was alive: patience begins anew."""
         self.lost_alone = False
@@ -50,9 +50,9 @@ class LogLife(Sign):
 
     def lose(self, reason: str) -> None:
         """It cannot be read (any more): from now on its silence says nothing."""
-        self.lost = self.lost or self.readable
-        self.readable = False
-        self.hidden(f"cannot be read any more: {reason}" if self.lost else reason)
+        was_read = self.readable or self.last is not None
+        self.lost, self.readable = True, False
+        self.hidden(f"cannot be read any more: {reason}" if was_read else reason)
 
 
 class Answers(Sign):

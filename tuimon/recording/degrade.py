@@ -119,6 +119,22 @@ def link_lost(stream: Stream) -> Iterator[AnyEvent]:
         yield event
 
 
+def came_late(stream: Stream, share: float = 0.5) -> Iterator[AnyEvent]:
+    """Nobody looked before the middle; what the log held until then is read at once."""
+    known = list(stream)
+    middle = known[0].at + (known[-1].at - known[0].at) * share
+    earlier = [event for event in known if event.at < middle]
+    for event in earlier:
+        if isinstance(event, Linked | ServerFound):
+            age = middle - event.at if isinstance(event, ServerFound) and event.age is None else None
+            moved = structs.replace(event, at=middle)
+            yield structs.replace(moved, age=age) if age is not None and isinstance(moved, ServerFound) else moved
+    held = b"".join(event.text for event in earlier if isinstance(event, LogText))
+    if held:
+        yield LogText(at=middle, offset=0, text=held)
+    yield from known[len(earlier) :]
+
+
 def clock_ahead(stream: Stream) -> Iterator[AnyEvent]:
     """The host's clock jumps one hour ahead in the middle."""
     return _clock(stream, HOUR)
@@ -162,6 +178,7 @@ DEGRADATIONS: dict[str, Callable[[Stream], Iterator[AnyEvent]]] = {
     "stopped-as-sleeping": stopped_as_sleeping,
     "slow-sampling": slow_sampling,
     "link-lost": link_lost,
+    "came-late": came_late,
     "clock-ahead": clock_ahead,
     "clock-back": clock_back,
 }
