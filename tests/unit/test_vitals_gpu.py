@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging import MIB, Story
+from tuimon.launch.gpus import slowed
 
 
 def _story(*does: str) -> Story:
@@ -150,3 +151,14 @@ def test_history_shows_a_gap_where_nobody_looked() -> None:
     assert view.gpus is not None
     assert None in view.gpus[0].history
     assert view.gpus[0].history[-1] is not None
+
+
+@pytest.mark.parametrize(
+    ("reasons", "word"),
+    [
+        (None, None), (0, None), (0x1, None), (0x4, None), (0x20, "slowed: heat"), (0x40 | 0x8, "slowed: heat"),
+        (0x80 | 0x8, "slowed: power brake"), (0x8, "slowed: hardware"), (1 << 60, None),
+    ],
+)  # fmt: skip
+def test_what_holds_a_clock_down_is_said_where_it_is_not_normal(reasons: int | None, word: str | None) -> None:
+    assert slowed(reasons) == word
