@@ -206,12 +206,28 @@ def test_a_front_process_that_answers_scrapes_does_not_speak_for_ranks_that_hang
     assert story.launch.verdict.state in RED, story.launch.verdict
 
 
-def test_a_server_of_one_process_that_loads_behind_its_open_port_does_speak_for_itself() -> None:
+def test_a_rank_that_spins_on_a_host_without_gpus_is_found_as_soon_as_elsewhere() -> None:
+    """One core is a spin; many are what such a host computes with."""
+    story, _ = _loading(2)
+    story.gpus = []
+    story.everybody("spins")
+    assert story.runs(22).state in RED
+
+
+def test_a_wait_in_which_something_works_excuses_no_silence() -> None:
+    story, log = _loading(2)
+    log("[2026-03-04 10:15:32 TP0] Entering DeepGEMM JIT Pre-Compile session. It may take a long time")
+    _still(story)
+    assert story.runs(FOUND_WITHIN).state in RED
+
+
+@pytest.mark.parametrize("status", [503, 404])
+def test_a_server_of_one_process_that_loads_behind_its_open_port_does_speak_for_itself(status: int) -> None:
     """llama.cpp answers 503 while it loads."""
     story = Story(0, gpus=False, real_log=True, engine="llamacpp", argv=("llama-server",))
     story.root.does = "loads"
     for _ in range(60):
-        story.asks(503, listener=story.root.pid)
+        story.asks(status, listener=story.root.pid)
         story.runs(1)
     assert not set(story.states()) & RED
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging import Rank, Story, hung
-from tuimon.launch.events import LogReset, LogStat, LogText, LogUnreadable, Sample
+from tuimon.launch.events import HostLoad, LogReset, LogStat, LogText, LogUnreadable, Sample
 from tuimon.launch.told import LogError
 from tuimon.launch.view import RED, Missing, PhaseView
 
@@ -111,6 +111,15 @@ class TestALostLog:
         assert verdict.state == "stalled"
         assert "the log, its only sign of life, cannot be read any more" in verdict.headline
 
+    def test_and_it_begins_anew_when_the_log_is_lost(self) -> None:
+        story = hung()
+        story.runs(20)
+        story.says("a line")
+        story.runs(8)
+        _lost(story)
+        assert story.runs(58).state == "quiet"
+        assert story.runs(4).state == "stalled"
+
     def test_beside_other_signs_patience_falls_back_to_those(self) -> None:
         story = hung(does="imports")
         story.runs(3)
@@ -181,6 +190,24 @@ class TestAnEndThatNoLogTellsOf:
         story = self._ready(log=False)
         story.ranks = story.ranks[:1]
         assert story.runs(15).state in RED
+
+    def test_a_rank_that_was_stopped_before_was_no_shutdown(self) -> None:
+        story = self._ready(log=False)
+        story.ranks[1].does = "stops"
+        story.runs(3)
+        story.verdicts.clear()
+        story.ranks = story.ranks[:1]
+        story.runs(3)
+        assert set(story.states()) <= RED
+
+    def test_an_oom_kill_is_evidence_enough(self) -> None:
+        story = self._ready(log=False)
+        story.host_load = HostLoad(oom_kills=1)
+        story.ranks = story.ranks[:1]
+        assert story.runs(2).kind == "out of memory"
+        self._gone(story)
+        verdict = story.launch.verdict
+        assert (verdict.state, verdict.kind, verdict.certain) == ("crashed", "out of memory", True)
 
     def test_with_a_log_that_said_nothing_it_is_a_certain_death_at_once(self) -> None:
         story = self._ready(log=True)
