@@ -96,6 +96,17 @@ def test_takes_its_child_along_when_it_is_killed(probe: Callable[..., Any], numb
     assert gone(child)
 
 
+def test_ends_on_sighup_where_its_parent_ignored_it(probe: Callable[..., Any]) -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        running_probe = probe()
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    running_probe.until(Sample)
+    os.kill(running_probe.pid, signal.SIGHUP)
+    assert running_probe.program.wait(5) == -signal.SIGHUP
+
+
 def test_runs_under_any_python(probe: Callable[..., Any], any_python: str) -> None:
     running_probe = probe(python=any_python, nvml=STANDIN)
     sample = running_probe.until(Sample, lambda sample: bool(sample.gpus))

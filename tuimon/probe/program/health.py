@@ -69,8 +69,10 @@ class Health:
             now = time.monotonic()
             target = self.target
             if target is not last:
+                if not (last and target and (last.pid, last.port) == (target.pid, target.port)):
+                    self.next_metrics = now  # else it is the server that has none, only better known
                 last, due = target, now
-                self.step, self.open, self.listener, self.drafted, self.next_metrics = 0, False, None, None, now
+                self.step, self.open, self.listener, self.drafted = 0, False, None, None
             if target is not None and now >= due:
                 due = max(now, due) + (self.question(target) or KNOCK)
             if target is not None and self.metrics and self.open and now >= self.next_metrics:

@@ -1,6 +1,7 @@
 """The probe: one sample a second on stdout, requests on stdin, and the end when stdin ends."""
 
 import os
+import signal
 import threading
 import time
 
@@ -179,6 +180,7 @@ def run(stdin, options, nvml):
         os.nice(5)  # the server comes first
     except OSError:
         pass
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)  # nohup hands on that it is ignored
     within = os.environ.get("TUIMON_WITHIN", "")
     if within.isdigit() and not options.get("within"):
         options["within"] = int(within)
