@@ -71,13 +71,13 @@ STORY: tuple[tuple[str, str | None, str, Severity], ...] = (
         "progress",
     ),
     (
-        "15:26:57",
+        "15:25:57",
         None,
         "Loading safetensors checkpoint shards: 100% Completed | 64/64 [08:31<00:00,  7.98s/it]",
         "progress",
     ),
-    ("15:26:57", "TP0", "Load weight end. type=KimiK25ForConditionalGeneration, avail mem=22.31 GB", "milestone"),
-    ("15:26:59", "TP0", "KV Cache is allocated. #tokens: 412032", "milestone"),
+    ("15:25:57", "TP0", "Load weight end. type=KimiK25ForConditionalGeneration, avail mem=22.31 GB", "milestone"),
+    ("15:25:59", "TP0", "KV Cache is allocated. #tokens: 412032", "milestone"),
     (
         "15:26:00",
         "TP0",
