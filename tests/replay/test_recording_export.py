@@ -60,7 +60,7 @@ def test_the_report_tells_the_verdicts_their_evidence_and_the_timeline() -> None
     assert done.exit_code == 0
     for words in (
         "# vLLM 0.32.0 on vllm-shard-is-a-fifo: stalled", "## Verdicts", "| quiet |", "stalled (dead storage)",
-        "suspect: **Worker**", "- disk reads:", "missing: KV cache", "## Timeline",
+        "suspect: **Worker**", "- disk reads:", "stands at 0/4", "## Timeline",
         "running   weights", "## Milestones",
     ):  # fmt: skip
         assert words in done.stdout, words

@@ -272,7 +272,7 @@ class Timeline:
             start, end,
             count=bar.count if bar else None,
             total=bar.total if bar else None,
-            rate=bar.rate() if bar else None,
+            rate=bar.rate() if bar and not done else None,
             eta=bar.eta(now) if bar and not done else None,
             seconds=phase.seconds if phase.seconds is not None else (end - start if end and start else None),
         )  # fmt: skip
