@@ -85,11 +85,16 @@ def test_a_containers_log_is_read_and_goes_on_after_its_mark(stream: Callable[..
 def test_the_program_it_runs_ends_with_it(stream: Callable[..., Any]) -> None:
     running = stream("docker:one", docker=LOG)
     running.frame()
-    children = [
-        int(entry.name)
-        for entry in Path("/proc").glob("[0-9]*")
-        if f"{running.program.pid}" in _ancestors(int(entry.name))
-    ]
+    children: list[int] = []
+    for _ in range(200):
+        children = [
+            int(entry.name)
+            for entry in Path("/proc").glob("[0-9]*")
+            if f"{running.program.pid}" in _ancestors(int(entry.name))
+        ]
+        if children:
+            break
+        subprocess.run(["sleep", "0.02"], check=True)
     assert children
     running.program.kill()
     running.program.wait()

@@ -43,6 +43,7 @@ class Engine:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._running: dict[str, subprocess.Popen[bytes]] = {}
+        self._stamping: dict[str, threading.Thread] = {}
 
     def run(self, name: str, program: str = SERVER) -> None:
         """Start a container whose first process is a server; what it prints is stamped, as an engine does."""
@@ -57,7 +58,8 @@ class Engine:
         )  # fmt: skip
         self._running[name] = child
         (self.folder / f"{name}.log").touch()
-        threading.Thread(target=self._stamp, args=(name, child), daemon=True).start()
+        self._stamping[name] = threading.Thread(target=self._stamp, args=(name, child), daemon=True)
+        self._stamping[name].start()
         children = Path(f"/proc/{child.pid}/task/{child.pid}/children")
         until(lambda: bool(children.read_text()))
         (self.folder / f"{name}.pid").write_text(children.read_text().strip())
@@ -75,6 +77,7 @@ class Engine:
         child = self._running.pop(name)
         os.kill(int((self.folder / f"{name}.pid").read_text()), signal.SIGKILL)
         child.wait()
+        self._stamping.pop(name).join()  # it reads to the end before its pipe is closed
         if child.stdout:
             child.stdout.close()
 

@@ -131,6 +131,14 @@ def ours(parents: list[int]) -> list[int]:
     return [int(row[0]) for row in rows if int(row[0]) in below and len(row) > 2 and "tuimon-probe" in row[2]]
 
 
+def threads(pid: int) -> int:
+    """How many it has; 0 once it is gone."""
+    try:
+        return len(os.listdir(f"/proc/{pid}/task"))
+    except FileNotFoundError:
+        return 0
+
+
 def say(words: str) -> None:
     """A line of the table."""
     sys.stdout.write(words + "\n")
@@ -184,8 +192,14 @@ def test_the_hosts_key_changes_while_it_is_away(watched: Watched, sshd: Sshd) ->
 def test_one_of_our_programs_is_killed(watched: Watched, sshd: Sshd, which: str) -> None:
     # The tail has two threads, the probe four and more; the probe's NVML child has one.
     wanted = range(4, 10) if which == "probe" else range(2, 3)
-    (victim,) = (pid for pid in ours(sshd.children()) if len(os.listdir(f"/proc/{pid}/task")) in wanted)
-    os.kill(victim, signal.SIGKILL)
+    found: list[int] = []
+
+    def seen() -> bool:
+        found[:] = [pid for pid in ours(sshd.children()) if threads(pid) in wanted]
+        return len(found) == 1
+
+    until(seen)
+    os.kill(found[0], signal.SIGKILL)
     watched.recovers(f"{which} killed")
     assert watched.reasons() == []
     watched.whole()
