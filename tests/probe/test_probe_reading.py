@@ -18,7 +18,7 @@ LAUNCHES = [
     ("python3 -m sglang.launch_server --model-path /m --port 31000", ("sglang", 31000, "/m")),
     ("/opt/venv/bin/python3 -W ignore -u -m sglang.launch_server --model-path=/m", ("sglang", 30000, "/m")),
     ("/usr/bin/python3 /usr/local/bin/sglang serve /m --tp 8", ("sglang", 30000, "/m")),
-    ("python /work/sglang/python/sglang/launch_server.py --model /m", ("sglang", 30000, "/m")),
+    ("python /srv/sglang/python/sglang/launch_server.py --model /m", ("sglang", 30000, "/m")),
     ("/opt/venv/bin/python /opt/venv/bin/vllm serve meta/llama -tp 2 --port 9000", ("vllm", 9000, "meta/llama")),
     ("python3.12 -m vllm.entrypoints.openai.api_server --model m", ("vllm", 8000, "m")),
     ("python3 /usr/local/bin/trtllm-serve serve m --backend pytorch", ("trtllm", 8000, "m")),
