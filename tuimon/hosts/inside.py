@@ -11,9 +11,10 @@ from collections.abc import AsyncIterator, Sequence
 
 from tuimon.hosts import frames
 from tuimon.hosts.beating import EVERY, PATIENCE
-from tuimon.hosts.command import MARK, collect, guarded, putting
-from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable, TransferFailed
+from tuimon.hosts.command import MARK, collect, guarded
+from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable
 from tuimon.hosts.host import Channel, Completed, Host, LogPiece
+from tuimon.hosts.putting import put
 from tuimon.hosts.quoting import quoted
 from tuimon.hosts.ways import Way
 from tuimon.probe.send import is_stream
@@ -137,13 +138,7 @@ class Inside:
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a file there, atomically. Raises TransferFailed."""
-        try:
-            done = await self.run(putting(path, len(content), mode), stdin=content, timeout=60.0)
-        except HostError as error:
-            raise TransferFailed(f"{path} could not be written in {self._name}: {error}", error.advice) from error
-        if done.exit != 0:
-            said = quoted(done.stderr) or "it arrived incomplete"
-            raise TransferFailed(f"{path} could not be written in {self._name}: {said}")
+        await put(self, content, path, mode)
 
     async def lost(self) -> str:
         """Wait until the link breaks or the place is gone; the reason in words."""

@@ -9,11 +9,10 @@ from collections.abc import AsyncIterator, Sequence
 from typing import TYPE_CHECKING
 
 from tuimon.hosts import address
-from tuimon.hosts.command import putting
-from tuimon.hosts.errors import HostError, HostUnreachable, TransferFailed
+from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.frames import follow
 from tuimon.hosts.host import Channel, Completed, LogPiece
-from tuimon.hosts.quoting import quoted
+from tuimon.hosts.putting import put
 
 if TYPE_CHECKING:
     from tuimon.hosts.wire import Wire
@@ -66,13 +65,7 @@ class SshHost:
 
     async def put(self, content: bytes, path: str, mode: int) -> None:
         """Write a file on the host, atomically. Raises TransferFailed."""
-        try:
-            done = await self.run(putting(path, len(content), mode), stdin=content, timeout=60.0)
-        except HostError as error:
-            raise TransferFailed(f"{path} could not be written on {self._name}: {error}", error.advice) from error
-        if done.exit != 0:
-            said = quoted(done.stderr) or "it arrived incomplete"
-            raise TransferFailed(f"{path} could not be written on {self._name}: {said}")
+        await put(self, content, path, mode)
 
     async def lost(self) -> str:
         """Wait until the link breaks; the reason in words."""
