@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-import msgspec
 from msgspec import Struct
 
 from tuimon.diagnose import sent
 from tuimon.diagnose.errors import BadCheckpoint
 from tuimon.diagnose.on_host import headers as reader
 from tuimon.diagnose.pyspy import clean
-from tuimon.diagnose.safetensors import Tensor, parse_header
+from tuimon.diagnose.safetensors import Tensor, json_object, parse_header
 from tuimon.hosts.host import Host
 
 LIMIT = 256 << 20
 TIMEOUT = 60.0
 INDEX = "model.safetensors.index.json"
+CORRECT = "Correct it or download it again"
 
 
 class Checkpoint(Struct, frozen=True):
@@ -72,7 +72,7 @@ def assemble(path: str, found: Frames) -> Checkpoint:
         raise BadCheckpoint(f"{path} cannot be read: the answer broke off")
     if "config.json" not in contents:
         raise BadCheckpoint(f"{path} has no config.json", "Give the folder of a checkpoint")
-    config = json_object(f"{path}/config.json", contents.pop("config.json"))
+    config = json_object(f"{path}/config.json", contents.pop("config.json"), CORRECT)
     check_index(path, contents.pop(INDEX, None), files)
     return with_tensors(path, config, contents, files)
 
@@ -91,7 +91,7 @@ def check_index(path: str, content: bytes | None, files: dict[str, int]) -> None
     """Every shard that the index names must be there. Raises BadCheckpoint."""
     if content is None:
         return
-    where = json_object(f"{path}/{INDEX}", content).get("weight_map")
+    where = json_object(f"{path}/{INDEX}", content, CORRECT).get("weight_map")
     shards = {str(name) for name in where.values()} if isinstance(where, dict) else set()
     missing = sorted(shards - files.keys())
     if missing:
@@ -100,17 +100,6 @@ def check_index(path: str, content: bytes | None, files: dict[str, int]) -> None
             f"{path} lacks {len(missing)} of {len(shards)} shards that its index names: {names}",
             "Copy or download them",
         )
-
-
-def json_object(name: str, content: bytes) -> dict[str, Any]:
-    """A JSON file that must hold an object. Raises BadCheckpoint."""
-    try:
-        found = msgspec.json.decode(content)
-    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadCheckpoint(f"{name} is no JSON ({error})", "Correct it or download it again") from error
-    if not isinstance(found, dict):
-        raise BadCheckpoint(f"{name} is no JSON object", "Correct it or download it again")
-    return found
 
 
 def with_tensors(path: str, config: dict[str, Any], contents: dict[str, bytes], files: dict[str, int]) -> Checkpoint:

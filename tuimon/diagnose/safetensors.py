@@ -42,7 +42,7 @@ def parse_header(name: str, start: bytes, size: int) -> Header:
         )
     if len(start) < 8 + length:
         raise BadCheckpoint(f"{name} ends within its header", "Copy or download it again")
-    entries = decode(name, start[8 : 8 + length])
+    entries = json_object(f"The header of {name}", start[8 : 8 + length], "Copy or download it again")
     tensors, end = {}, 0
     for key, entry in entries.items():
         if key == "__metadata__":
@@ -52,15 +52,15 @@ def parse_header(name: str, start: bytes, size: int) -> Header:
     return Header(tensors, max(0, 8 + length + end - size))
 
 
-def decode(name: str, text: bytes) -> dict[str, Any]:
-    """The header's JSON object. Raises BadCheckpoint."""
+def json_object(what: str, content: bytes, advice: str) -> dict[str, Any]:
+    """JSON that must hold an object. Raises BadCheckpoint, which says `advice`."""
     try:
-        entries = msgspec.json.decode(text)
+        found = msgspec.json.decode(content)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise BadCheckpoint(f"The header of {name} is no JSON ({error})", "Copy or download it again") from error
-    if not isinstance(entries, dict):
-        raise BadCheckpoint(f"The header of {name} is no JSON object", "Copy or download it again")
-    return entries
+        raise BadCheckpoint(f"{what} is no JSON ({error})", advice) from error
+    if not isinstance(found, dict):
+        raise BadCheckpoint(f"{what} is no JSON object", advice)
+    return found
 
 
 def tensor(name: str, key: str, entry: object) -> tuple[Tensor, int]:
