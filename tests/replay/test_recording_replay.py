@@ -245,14 +245,14 @@ def test_it_jumps_between_verdicts_and_milestones(turned: Turned) -> None:
     assert turned.watch.where.said == "no later change of the verdict"
 
 
-def test_a_jump_ahead_of_what_is_read_waits_and_says_so() -> None:
+def test_a_search_ahead_of_what_is_read_waits_and_says_so() -> None:
     turned = Turned(ListSource("gpu-17", list(folder.events(STALL))), surveyed=False)
     turned.watch.toggle()
-    turned.watch.go(end=True)
+    turned.watch.jump("verdict", back=False)
     assert turned.turns() == 0.0
     assert turned.watch.where.said == "reading ahead: 0%"
     turned.player.survey.run()
-    assert turned.turns() == 60.0
+    assert turned.turns() > 0.0
 
 
 def test_a_view_that_does_not_change_is_given_anew_each_second(turned: Turned) -> None:

@@ -9,8 +9,12 @@ from tuimon.config import Patience
 from tuimon.launch.view import LaunchView
 from tuimon.recording.course import GRID, Course, on_grid
 from tuimon.recording.form import Judged, Recorded
+from tuimon.recording.glimpse import Glimpses
 from tuimon.recording.source import Source
 from tuimon.recording.survey import Mark, Survey
+
+NEAR = 180.0
+"""Seconds of a recording that a jump may read through: 0.2 s of work."""
 
 
 class Player:
@@ -27,26 +31,48 @@ class Player:
         self._piece = -1
         self._events: Sequence[Recorded] = ()
         self._index = 0
+        self._glimpses = Glimpses(source, patience)
+        self.glimpsed = False
+        """What is believed here is only what a watch would believe that joined shortly before."""
 
     def known(self, at: float) -> bool:
-        """Whether a jump there is quick: before that the survey must have been there."""
-        return at <= self.position or self.survey.done or at <= self.survey.reached
+        """Whether the survey has been there."""
+        return self.survey.done or at <= self.survey.reached
 
     def seek(self, at: float) -> None:
-        """Go there, from where we are or from a checkpoint, whichever is nearer."""
+        """Go there, from where we are or from a checkpoint, whichever is nearer; far from both, at a glimpse."""
         at = min(on_grid(self.begin, at), self.end)
         points = self.survey.checkpoints
         index = bisect_right(points, at, key=lambda point: point.at) - 1
-        if at < self.position or (index >= 0 and points[index].at > self.position):
-            if index >= 0:
-                self._course = points[index].course()
-                self._piece = points[index].piece - 1
-            else:
-                self._course = Course(self._source.host, self.begin, self._patience)
-                self._piece = -1
-            self._events, self._index = (), 0
-        self._go(at)
+        from_here = at >= self.position and not self.glimpsed
+        start = max(self.position if from_here else self.begin, points[index].at if index >= 0 else self.begin)
+        with self.survey.held():
+            if at - start > NEAR and not self.known(at):
+                self._glimpse(at)
+            elif not from_here or start > self.position:
+                self._begin(index)
+            self._go(at)
         self.position = at
+
+    def _glimpse(self, at: float) -> None:
+        self._course, self._piece, self._events = self._glimpses.at(at)
+        self._index = 0
+        self.glimpsed = True
+
+    def _begin(self, index: int) -> None:
+        """Go back to a checkpoint, or to the beginning where there is none (-1)."""
+        if index >= 0:
+            point = self.survey.checkpoints[index]
+            self._course, self._piece = point.course(), point.piece - 1
+        else:
+            self._course, self._piece = Course(self._source.host, self.begin, self._patience), -1
+        self._events, self._index = (), 0
+        self.glimpsed = False
+
+    def look_again(self) -> None:
+        """Where the survey has come by since: believe all of it instead of a glimpse."""
+        if self.glimpsed and self.known(self.position):
+            self.seek(self.position)
 
     def advance(self, seconds: float) -> None:
         """Play on; what is judged lies on the grid, the position moves smoothly."""

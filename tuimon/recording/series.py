@@ -7,19 +7,16 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from msgspec import structs
-
 from tuimon import __version__
-from tuimon.launch.events import Linked, LogReset, LogText, ServerFound, Unlinked
+from tuimon.launch.events import ServerFound
 from tuimon.recording.form import VERSION, Header, Recorded, line
+from tuimon.recording.opening import Opening
 from tuimon.recording.secrets import cleaned
 from tuimon.recording.shelf import Shelf
 from tuimon.recording.writer import Writer
 
 BLOCK_RAW = 2 * 1024 * 1024
 """Bytes of lines after which a block is closed."""
-_HEAD = 1024 * 1024
-"""Bytes of the log's beginning that are told again at the start of a part: its milestones."""
 
 
 class Series:
@@ -30,11 +27,7 @@ class Series:
         self._host = host
         self._writer: Writer | None = None
         self._part = 1
-        self._link: Linked | Unlinked | None = None
-        self._server: ServerFound | None = None
-        self._head: list[LogText] = []
-        self._head_bytes = 0
-        self._text_end = 0
+        self._opening = Opening()
         self._lines: list[bytes] = []
         self._raw = 0
         self._span = (0.0, 0.0)
@@ -47,7 +40,7 @@ class Series:
     def write(self, events: Sequence[Recorded]) -> None:
         """Write clean events; readable by others when this returns."""
         for event in events:
-            if isinstance(event, ServerFound) and not self._same(event):
+            if isinstance(event, ServerFound) and not self._opening.same(event):
                 self._launch(event)
             elif self._writer is not None and self._writer.size > self._shelf.limits.part:
                 self._next_part()
@@ -59,22 +52,7 @@ class Series:
 
     def remember(self, event: Recorded) -> None:
         """Keep what a file that begins after this must tell first."""
-        match event:
-            case Linked() | Unlinked():
-                self._link = event
-            case ServerFound():
-                if not self._same(event):
-                    self._head, self._head_bytes = [], 0
-                self._server = event
-            case LogText():
-                if self._head_bytes + len(event.text) <= _HEAD and self._goes_on(event):
-                    self._head.append(event)
-                    self._head_bytes += len(event.text)
-                self._text_end = event.offset + len(event.text)
-            case LogReset() if event.why in {"rotated", "truncated"}:
-                self._head, self._head_bytes = [], 0
-            case _:
-                pass
+        self._opening.remember(event)
 
     def sync(self) -> None:
         """Onto the disk."""
@@ -97,25 +75,16 @@ class Series:
 
     # Files.
 
-    def _same(self, event: ServerFound) -> bool:
-        """The server that is known, told again (as `Launch` sees it)."""
-        known = self._server
-        return known is not None and known.pid == event.pid and known.started in {None, event.started}
-
-    def _goes_on(self, event: LogText) -> bool:
-        return not self._head or self._head[-1].offset + len(self._head[-1].text) == event.offset
-
     def _launch(self, event: ServerFound) -> None:
         """The first server gives its file a better name; another one begins a new file."""
         self._part = 1
-        if self._server is None and self._writer is not None:
+        if self._opening.server is None and self._writer is not None:
             start = self._writer.header.start
             self._writer.rename(self._shelf.path(self._host, _engine(event), start), event.engine)
             return
         self._flush()
         self.close()
-        self._server = None
-        self._head, self._head_bytes = [], 0
+        self._opening.forget()
         self._begin(event.at, event)
 
     def _next_part(self) -> None:
@@ -128,24 +97,13 @@ class Series:
     def _begin(self, at: float, server: ServerFound | None = None) -> None:
         """A file is complete in itself: it tells first what a watch that came only now would learn."""
         self._shelf.make()
-        server = server or self._server
+        server = server or self._opening.server
         engine = server.engine if server else None
         header = Header(VERSION, self._host, at, engine, __version__, self._part)
         self._writer = self._free(header, _engine(server) if server else None)
         self._shelf.tidy()
-        if self._link is not None:
-            self._put(structs.replace(self._link, at=at))
-        known = self._server
-        if known is None:
-            return
-        age = None if known.age is None else known.age + at - known.at
-        self._put(cleaned(structs.replace(known, at=at, age=age)))
-        for text in self._head:
-            self._put(structs.replace(text, at=at))
-        told = self._head[-1].offset + len(self._head[-1].text) if self._head else 0
-        if self._text_end > told:
-            skipped = self._text_end - told
-            self._put(LogReset(at=at, why="skipped", offset=self._text_end, skipped=skipped))
+        for event in self._opening.told(at):
+            self._put(cleaned(event) if isinstance(event, ServerFound) else event)
 
     def _free(self, header: Header, name: str | None) -> Writer:
         """A new file; another tuimon may take the same name in the same instant."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Literal
 
 from msgspec import Struct
@@ -46,6 +48,17 @@ class Survey:
         self._state: tuple[State, str | None] | None = None
         self._said: dict[str, float] = {}
         self._book: tuple[object, int] = (None, 0)
+        self._free = threading.Event()
+        self._free.set()
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Let it stand still meanwhile: somebody waits for the processor."""
+        self._free.clear()
+        try:
+            yield
+        finally:
+            self._free.set()
 
     def run(self, stop: threading.Event | None = None) -> None:
         """Look through it to the end, or until `stop`."""
@@ -56,6 +69,7 @@ class Survey:
             if not self.checkpoints or first - self.checkpoints[-1].at >= EVERY:
                 self.checkpoints = (*self.checkpoints, Checkpoint.of(self.course, piece))
             for event in self.source.read(piece):
+                self._free.wait()
                 self.course.take(event)
                 if isinstance(event, LogText):
                     self._read_log()

@@ -60,6 +60,9 @@ def _end(where: Position, now: State | None, keys: tuple[tuple[str, str], ...], 
     if where.said:
         return ((cut(f" {clean(where.said)} ", room), "said"),)
     spans: list[tuple[str, str]] = []
+    if where.glimpsed:
+        read = (where.known - where.begin) / max(1.0, where.end - where.begin)
+        spans.append((f" as if joined 2 m before · read {read:.0%} ", "headwarn"))
     if where.then is not None and where.then != now:
         spans.append((f" judged then: {where.then} ", "headwarn"))
     for key, word in keys:

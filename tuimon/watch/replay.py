@@ -139,13 +139,14 @@ class ReplayWatch:
         """What is done each tenth of a second: wishes first, then so many seconds of playing."""
         while not self._asked.empty():
             self._asked.get()(player)
-        before = player.position
+        before = player.position, player.glimpsed
+        player.look_again()
         if self._wish is not None:
             self._follow(player, self._wish)
         elif self._playing:
             player.advance(min(seconds * self._speed, max(_STEP_MOST, TURN * self._speed)))
             self._playing = player.position < player.end
-        self._give(player, moved=player.position != before)
+        self._give(player, moved=(player.position, player.glimpsed) != before)
 
     def _toggle(self, player: Player) -> None:
         self._playing = not self._playing
@@ -154,7 +155,7 @@ class ReplayWatch:
 
     def _aim(self, player: Player, at: float) -> None:
         at = min(max(at, player.begin), player.end)
-        self._wish = lambda: at if player.known(at) else None
+        self._wish = lambda: at
 
     def _follow(self, player: Player, wish: Wish) -> None:
         to = wish()
@@ -186,7 +187,7 @@ class ReplayWatch:
             player.begin, player.end, player.position, self._playing, self._speed, survey.reached,
             self._spots(survey),
             _state(then.state) if then is not None else None,
-            tuple(self._source.notes), self._said[0] if now < self._said[1] else "",
+            tuple(self._source.notes), player.glimpsed, self._said[0] if now < self._said[1] else "",
         )  # fmt: skip
 
     def _spots(self, survey: Survey) -> tuple[Spot, ...]:

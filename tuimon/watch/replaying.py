@@ -37,6 +37,8 @@ class Position(Struct, frozen=True):
     """The verdict of the time, where the recording has it."""
     notes: tuple[str, ...] = ()
     """What is wrong with the recording."""
+    glimpsed: bool = False
+    """What is shown is only what a watch would believe that joined two minutes before: the rest is still being read."""
     said: str = ""
     """Why the last wish came to nothing, or that it is still being worked on."""
 
