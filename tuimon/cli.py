@@ -320,6 +320,9 @@ def config_check() -> None:
 
 
 def _show(host: str, settings: Settings) -> None:
+    from tuimon.ui import garbage
+
+    garbage.hold()
     from tuimon.headless.attended import Attended
     from tuimon.ui.app import TuimonApp
     from tuimon.watch.recorded import record

@@ -35,3 +35,13 @@ def test_the_screen_paints_before_ssh_is_loaded() -> None:
 
 def test_the_watch_loads_ssh_only_when_it_connects() -> None:
     assert "asyncssh" not in modules_after("tuimon.watch.live")
+
+
+def test_importing_the_client_starts_no_program() -> None:
+    code = (
+        "import sys; started = []; "
+        "sys.addaudithook(lambda event, args: started.append(args) if event == 'subprocess.Popen' else None); "
+        "from tuimon.hosts.ssh import SshHost; SshHost.prepare(); "
+        "import asyncssh, ctypes.util; assert not started, started; assert ctypes.util.find_library('c')"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)

@@ -37,7 +37,7 @@ def test_the_program_has_no_syntax_that_3_6_lacks_but_feature_version_lets_throu
 
 def test_the_command_survives_every_login_shell() -> None:
     assert not set("'!\n\\$`") & set(send.BOOTSTRAP)
-    assert shlex.split(shlex.join(send.command("python3"))) == ["python3", "-I", "-u", "-c", send.BOOTSTRAP]
+    assert shlex.split(shlex.join(send.command("python3"))) == ["python3", "-I", "-S", "-u", "-c", send.BOOTSTRAP]
 
 
 def test_the_api_key_travels_over_stdin_only() -> None:

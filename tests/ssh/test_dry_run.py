@@ -51,5 +51,5 @@ def _commands(events: list[AnyEvent]) -> list[str]:
 def test_a_dry_run_connects_to_nothing_and_shows_the_way_in() -> None:
     done = CliRunner().invoke(cli, ["gpu-17.invalid/docker:vllm", "--dry-run"])
     assert done.exit_code == 0
-    assert 'docker exec -i vllm python3 -I -u -c \'"tuimon-probe"' in done.output
+    assert 'docker exec -i vllm python3 -I -S -u -c \'"tuimon-probe"' in done.output
     assert "nothing was" in done.output

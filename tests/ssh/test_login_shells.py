@@ -78,7 +78,7 @@ async def test_an_account_that_runs_no_commands_is_quoted(fake: FakeServer, tmp_
 
 
 def test_what_a_host_lists_stays_readable() -> None:
-    assert for_login_shell(send.command("python3")).startswith('python3 -I -u -c \'"tuimon-probe"')
+    assert for_login_shell(send.command("python3")).startswith('python3 -I -S -u -c \'"tuimon-probe"')
     assert for_login_shell(["echo", "two words"]) == "echo 'two words'"
 
 

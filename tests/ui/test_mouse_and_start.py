@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from msgspec.structs import replace
 from textual.events import MouseScrollDown, MouseScrollUp
 
@@ -9,6 +11,7 @@ from tests.ui import launches
 from tests.ui.stage import Cranked, Stage, staged
 from tuimon.config import Settings
 from tuimon.launch.view import LogLine
+from tuimon.ui import garbage
 from tuimon.ui.app import TuimonApp
 
 
@@ -79,6 +82,17 @@ async def test_the_first_frame_has_the_panes_before_anything_is_started() -> Non
         assert watching.started
         assert "tuimon" in watching.frame
         assert all(title in watching.frame for title in ("╭─ Launch", "╭─ GPUs", "╭─ Signs of life", "╭─ Log"))
+
+
+async def test_garbage_is_collected_again_once_there_are_data() -> None:
+    garbage.hold()
+    try:
+        async with staged(launches.stall()) as stage:
+            stage.app._await_data()
+            assert gc.isenabled()
+    finally:
+        gc.enable()
+        gc.unfreeze()
 
 
 async def test_a_collector_that_falls_silent_is_noticed() -> None:

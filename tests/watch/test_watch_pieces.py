@@ -157,6 +157,22 @@ def test_before_the_first_event_nothing_is_believed_and_then_the_launch_is_there
     assert later.make() is later.make()
 
 
+def test_the_link_does_not_wait_for_the_launch_and_what_it_told_is_not_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[int]()
+
+    def choose() -> tuple[Finding, ...]:
+        made.append(1)
+        return ()
+
+    monkeypatch.setattr("tuimon.watch.grammars.choose", choose)
+    later = Later("gpu-17", Patience())
+    later.apply(Linked(host="gpu-17", at=1001.0))
+    later.apply(Sample(mono=1.0, at=1001.5))
+    assert not made
+    assert later.snapshot(1002.0).data_age == 0.5
+    assert made == [1]
+
+
 def test_a_launch_that_cannot_be_made_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object) -> None:
         raise TuimonError("rule step.bar has no fixed text", "Correct torchrun.toml")

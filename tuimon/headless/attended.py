@@ -1,4 +1,4 @@
-"""A watching with alerts and history beside it, for the screen: they begin after the first frame, like the watching."""
+"""A watching with alerts and history beside it, for the screen: they begin when its link is on its way."""
 
 from __future__ import annotations
 
@@ -26,31 +26,31 @@ class Attended(LiveWatch):
         self._spec = spec
         self._wanted = settings
         self._beside: Beside | None = None
-        self._beginning = threading.Thread(target=self._begin, name="tuimon-beside", daemon=True)
+        self._begun = threading.Lock()
+        """Held while what is beside it begins."""
+        self._ended = False
         if settings.on_change:
             from tuimon.alerts.command import split  # noqa: PLC0415  only where there is a command
 
             split(settings.on_change)
 
-    def start(self) -> None:
-        """Begin; returns before anything is connected."""
-        super().start()
-        self._beginning.start()
-
     def stop(self) -> None:
         """End what is beside it, then the watching."""
-        if self._beginning.ident is not None:
-            self._beginning.join(1.0)
-        beside, self._beside = self._beside, None
+        with self._begun:
+            self._ended = True
+            beside, self._beside = self._beside, None
         if beside is not None:
             beside.stop(within=_STOP_WITHIN)
         super().stop()
 
-    def _begin(self) -> None:
+    def _make(self) -> None:
+        super()._make()
         from tuimon.headless.beside import Beside  # noqa: PLC0415  sqlite3 costs 10 ms that a first frame need not wait
 
-        self._beside = Beside(self, self._spec, self._wanted, self._send)
-        self._beside.start()
+        with self._begun:
+            if not self._ended:
+                self._beside = Beside(self, self._spec, self._wanted, self._send)
+                self._beside.start()
 
     def _send(self, sequence: str) -> None:
         if self.terminal is not None:

@@ -12,6 +12,7 @@ from tuimon.hosts import address
 from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.frames import follow
 from tuimon.hosts.host import Channel, Completed, LogPiece
+from tuimon.hosts.lean import no_search
 from tuimon.hosts.putting import put
 
 if TYPE_CHECKING:
@@ -39,8 +40,15 @@ class SshHost:
         """`root@10.1.2.3:22 via bastion`; empty before `connect`."""
         return self._wire.line.detail if self._wire else ""
 
+    @staticmethod
+    def prepare() -> None:
+        """Import what `connect` needs: long, so not on a thread that somebody waits for."""
+        with no_search():
+            import tuimon.hosts.wire  # noqa: F401, PLC0415  asyncssh
+
     async def connect(self) -> None:
         """Open the link. Raises HostUnreachable, HostKeyUnknown, AccessDenied, BadSshConfig."""
+        self.prepare()
         from tuimon.hosts.dial import dial  # noqa: PLC0415  imports asyncssh
         from tuimon.hosts.wire import Wire  # noqa: PLC0415  as above
 

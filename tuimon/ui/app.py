@@ -19,7 +19,7 @@ from textual.timer import Timer
 
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
-from tuimon.ui import clipboard, endings, themes, title
+from tuimon.ui import clipboard, endings, garbage, themes, title
 from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.doing import Doing
@@ -34,7 +34,7 @@ from tuimon.watch.watching import Watching
 
 FRAME = 0.25
 """Seconds between looks at the view: frames cost, lines do not."""
-SOON, SOON_FOR = 0.05, 10.0
+SOON, SOON_FOR = 0.02, 10.0
 """Seconds between looks, and for how long, until the first data come: somebody waits for them."""
 SAID = 5.0
 """Seconds that a message stays in the last line."""
@@ -107,6 +107,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self.watching.start()
         self.set_interval(FRAME, self.tick)
         self._soon = self.set_interval(SOON, self._await_data, repeat=int(SOON_FOR / SOON))
+        self.set_timer(SOON_FOR, garbage.settle)
         for complaint in self._complaints:
             self.say(complaint)
         self.tick()
@@ -117,6 +118,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self.tick()
         if self.view.data_age is not None and self._soon is not None:
             self._soon.stop()
+            garbage.settle()
 
     def _leave(self) -> None:
         self.call_later(self.exit)

@@ -1,18 +1,23 @@
-"""The launch, made while the link comes up: its grammars take 0.1 s to compile, and the first frame may not wait."""
+"""The launch, made while the host's program starts: its grammars take 0.1 s to compile, and nothing may wait for it."""
 
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Sequence
+from contextlib import suppress
 
 from tuimon.config import Patience
 from tuimon.launch.events import AnyEvent
 from tuimon.launch.view import GrowthView, HealthView, LaunchView, LinkView, LogLine, Verdict
 from tuimon.watch.board import Believing, broken
 
+_MOST_EARLY = 1000
+"""Events; it is made within 0.2 s of the first, so this is a bound and no plan."""
+
 
 class Later:
-    """A `Launch` that is made by `make`, or by the first event."""
+    """A `Launch` that is made by `make`, or by the first look after an event."""
 
     def __init__(self, host: str, patience: Patience) -> None:
         self._host = host
@@ -20,6 +25,9 @@ class Later:
         self._launch: Believing | None = None
         self._making = threading.Lock()
         self._failure: Exception | None = None
+        self._early: deque[AnyEvent] = deque()
+        """What came before it was made: the link does not wait for it."""
+        self._handing = threading.Lock()
 
     def make(self) -> Believing:
         """Make it, once; safe on any thread. Raises what making it raised, each time."""
@@ -35,7 +43,10 @@ class Later:
                     launch = Launch(self._host, self._patience)
                     for fault in faults:
                         launch.apply(fault)
-                    self._launch = launch
+                    with self._handing:
+                        while self._early:
+                            launch.apply(self._early.popleft())
+                        self._launch = launch
                 except Exception as error:
                     self._failure = error
                     raise
@@ -43,10 +54,17 @@ class Later:
 
     def apply(self, event: AnyEvent) -> None:
         """Take an event in."""
+        with self._handing:
+            if self._launch is None and self._failure is None and len(self._early) < _MOST_EARLY:
+                self._early.append(event)
+                return
         (self._launch or self.make()).apply(event)
 
     def snapshot(self, now: float) -> LaunchView:
         """What is believed now; before the first event that nothing is known."""
+        if self._launch is None and self._early:
+            with suppress(Exception):  # kept, and said below
+                self.make()
         if self._launch is not None:
             return self._launch.snapshot(now)
         view = nothing_yet(self._host, now)

@@ -27,6 +27,8 @@ from tuimon.watch.watching import Action
 
 TICK = 0.25
 """Seconds between looks whether a new view is due."""
+MAKE_AFTER = 0.1
+"""Seconds from the first try to connect until the grammars are compiled: a host near by has our program by then."""
 STOPPED = 5.0
 """Ticks further apart mean that tuimon itself stood still (a suspended laptop, SIGSTOP)."""
 _STOP_WITHIN = 3.0
@@ -55,8 +57,6 @@ class LiveWatch:
         self._stop = asyncio.Event()
         self._actions = Actions(self._board, self._settings)
         self._linking = Linking(self._host, self._board, self._settings, self._actions)
-        if not self._ready_made:
-            threading.Thread(target=self._make, name="tuimon-grammars", daemon=True).start()
         self._thread.start()
 
     def stop(self) -> None:
@@ -111,7 +111,11 @@ class LiveWatch:
     def _main(self) -> None:
         assert self._loop is not None  # noqa: S101  start() made it
         asyncio.set_event_loop(self._loop)
+        # One after the other: threads that all import share one interpreter, and the link is what others wait for.
+        prepare = getattr(self._host, "prepare", None)
         try:
+            if prepare is not None:
+                prepare()
             self._loop.run_until_complete(self._watch())
         except Exception as error:  # noqa: BLE001  the last resort of the thread
             self._board.trouble("watching", error)
@@ -126,9 +130,11 @@ class LiveWatch:
             asyncio.create_task(tend("view", self._ticking, self._board)),
             asyncio.create_task(tend("link", self._linking.run, self._board)),
         }
+        making = asyncio.get_running_loop().call_later(MAKE_AFTER, self._begin_making)
         try:
             await self._stop.wait()
         finally:
+            making.cancel()
             await end(work, 0.5)
             try:
                 async with asyncio.timeout(2.0):
@@ -149,7 +155,12 @@ class LiveWatch:
             last = now
             self._board.tick()
 
+    def _begin_making(self) -> None:
+        threading.Thread(target=self._make, name="tuimon-making", daemon=True).start()
+
     def _make(self) -> None:
+        """What is wanted soon, but not for the link; on a thread of its own."""
         # A failure is kept there, and shown.
         with suppress(Exception):
-            self._later.make()
+            if not self._ready_made:
+                self._later.make()
