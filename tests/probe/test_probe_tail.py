@@ -245,3 +245,50 @@ def test_a_flood_is_held_to_a_rate(tail: Callable[..., RunningTail], log: Path) 
     began = time.monotonic()
     following.text((2 << 20) - 256 * 1024)
     assert 0.3 < time.monotonic() - began < 5
+
+
+FORGETS = """
+import errno, os, sys
+real = os.fstat
+def fstat(fd):
+    if os.path.exists({flag!r}):
+        os.unlink({flag!r})
+        raise OSError(errno.ESTALE, "Stale file handle")
+    return real(fd)
+os.fstat = fstat
+exec(sys.argv[-1], {{}})
+"""
+
+
+@pytest.fixture
+def forgetful(tmp_path: Path) -> tuple[str, Path]:
+    """A Python whose file handles turn stale once, as NFS's do, each time the flag is put there."""
+    program, flag = tmp_path / "python3", tmp_path / "stale"
+    program.write_text(f"#!{sys.executable} -I\n{FORGETS.format(flag=str(flag))}")
+    program.chmod(0o755)
+    return str(program), flag
+
+
+def test_a_stale_handle_of_the_same_file_goes_on_at_the_byte(
+    tail: Callable[..., RunningTail], log: Path, forgetful: tuple[str, Path]
+) -> None:
+    following = tail(python=forgetful[0])
+    assert following.text(6) == b"first\n"
+    forgetful[1].touch()
+    append(log, b"second\n")
+    header, content = following.frame()
+    assert (header["kind"], header["offset"], content) == ("text", 6, b"second\n")
+
+
+def test_a_stale_handle_whose_inode_number_was_given_to_another_file_is_a_rotation(
+    tail: Callable[..., RunningTail], log: Path, forgetful: tuple[str, Path]
+) -> None:
+    following = tail(python=forgetful[0])
+    assert following.text(6) == b"first\n"
+    forgetful[1].touch()
+    time.sleep(0.5)  # it is looked at and reopened meanwhile, unchanged
+    with log.open("r+b") as file:
+        file.write(b"another file\n")
+        forgetful[1].touch()
+    following.word("rotated")
+    assert following.text(13) == b"another file\n"

@@ -157,17 +157,18 @@ def test_a_host_without_py_spy_gets_ours_once_and_keeps_it(hung: Hung, home: Pat
 
 
 @needs_system_python
-def test_a_damaged_py_spy_in_the_cache_is_replaced(hung: Hung, home: Path) -> None:
+def test_a_fake_py_spy_in_the_cache_is_never_run_and_replaced(hung: Hung, home: Path) -> None:
     rank = hung.start("all_reduce", SYSTEM_PYTHON)
     cached = home / ".cache" / "tuimon" / binary.own().name
     cached.parent.mkdir(parents=True)
-    cached.write_text("#!/bin/sh\ntouch /tmp/never\n")
+    cached.write_text(f"#!/bin/sh\ntouch {home}/trapped\n")
     cached.chmod(0o755)
 
     found = look(LocalHost(), rank)
 
     assert len(found.ranks) == 1
     assert cached.stat().st_size > 1_000_000
+    assert not (home / "trapped").exists()
 
 
 @needs_system_python
@@ -267,12 +268,14 @@ def test_sudo_is_used_where_rights_are_missing_but_a_refusal_is_asked_for_once(
 
 
 @needs_root
-def test_as_root_a_py_spy_that_belongs_to_someone_else_is_not_run(
-    hung: Hung, home: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("owner", "mode"), [(NOBODY, 0o755), (0, 0o775), (0, 0o757)])
+def test_as_root_a_py_spy_that_someone_else_could_have_written_is_not_run(
+    hung: Hung, home: Path, monkeypatch: pytest.MonkeyPatch, owner: int, mode: int
 ) -> None:
     rank = hung.start("all_reduce", SYSTEM_PYTHON)
     trap = standin(home, "py-spy", f"touch {home}/trapped; exit 1")
-    os.chown(trap, NOBODY, NOBODY)
+    os.chown(trap, owner, NOBODY)
+    trap.chmod(mode)
     monkeypatch.setenv("PATH", f"{trap.parent}:/usr/bin:/bin")
 
     found = look(LocalHost(), rank)

@@ -1,7 +1,7 @@
-"""The fault table: what the user sees, how long recovery takes, and that nothing of the log is lost or comes twice.
+"""Faults of the link: what the user sees, how long recovery takes, that nothing of the log is lost or comes twice.
 
-Run with `-s` for the table. The keepalive and the beats are ten times quicker here than in life, where a silent link is
-noticed after 20 s and what runs on the host ends after 25; `-m slow` runs the silent link at its true pace.
+Run with `-s` for the figures of docs/FAULTS.md. The keepalive and the beats are ten times quicker here than in life,
+where a silent link is noticed after 20 s and what runs on the host ends after 25; `-m slow` runs it at its true pace.
 """
 
 from __future__ import annotations
@@ -11,88 +11,22 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
-import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
 
-from tuimon.config import Settings
+from tests.ssh.faults import Watched, alive, ours, say, threads, until
 from tuimon.hosts import beating, dial, frames
 from tuimon.hosts.errors import TransferFailed
-from tuimon.hosts.host import Host
 from tuimon.hosts.local import LocalHost
-from tuimon.launch.events import AnyEvent, Finding, Gap, LogReset, LogText, Sample, ServerFound, Unlinked
+from tuimon.launch.events import Finding, Gap, LogReset, Unlinked
 from tuimon.watch import sampling
-from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
     from tests.ssh.conftest import FakeServer, Sshd
-
-
-class Writer:
-    """A server's log: a numbered line each 10 ms."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        self._ending = threading.Event()
-        self._thread = threading.Thread(target=self._write)
-        self._thread.start()
-
-    def _write(self) -> None:
-        number = 0
-        while not self._ending.wait(0.01):
-            with self.path.open("ab") as file:
-                file.write(b"line %d\n" % number)
-            number += 1
-
-    def stop(self) -> bytes:
-        self._ending.set()
-        self._thread.join()
-        return self.path.read_bytes()
-
-
-class Watched:
-    """A watch of a log that grows, with what it heard."""
-
-    def __init__(self, host: Host, folder: Path) -> None:
-        self.log = Writer(folder / "growing.log")
-        self.events: list[AnyEvent] = []
-        self.watch = LiveWatch(host, Settings(log=str(self.log.path), pid=os.getpid(), history=False))
-        self.watch.on_event(self.events.append)
-        self.watch.start()
-        until(lambda: self.count(Sample) > 0 and self.count(ServerFound) > 0 and len(self.text()) > 50)
-
-    def count(self, kind: type[AnyEvent]) -> int:
-        return sum(isinstance(event, kind) for event in list(self.events))
-
-    def text(self) -> bytes:
-        events = list(self.events)
-        found = next((at for at, event in enumerate(events) if isinstance(event, ServerFound)), len(events))
-        return b"".join(event.text for event in events[found:] if isinstance(event, LogText))
-
-    def reasons(self) -> list[str]:
-        return [event.reason for event in list(self.events) if isinstance(event, Unlinked)]
-
-    def recovers(self, what: str) -> float:
-        """Wait for fresh samples and text; the seconds that took."""
-        began, samples, text = time.monotonic(), self.count(Sample), len(self.text())
-        until(lambda: self.count(Sample) > samples and len(self.text()) > text, 60)
-        took = time.monotonic() - began
-        say(f"{what:34} | {(self.reasons() or ['no word: it held'])[0]:44} | {took:5.1f} s")
-        return took
-
-    def whole(self) -> None:
-        """Everything that was written has come, once."""
-        written = self.log.stop()
-        until(lambda: self.text() == written)
-
-    def close(self) -> None:
-        self.log.stop()
-        self.watch.stop()
 
 
 @pytest.fixture
@@ -110,42 +44,6 @@ def watched(sshd: Sshd, quick: None) -> Iterator[Watched]:
     watched = Watched(sshd.host(), sshd.folder)
     yield watched
     watched.close()
-
-
-def until(true: Callable[[], bool], seconds: float = 20.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not true():
-        assert time.monotonic() < deadline, "it never came true"
-        time.sleep(0.02)
-
-
-def ours(parents: list[int]) -> list[int]:
-    """Pids of our programs below these."""
-    listed = subprocess.run(["ps", "-eo", "pid=,ppid=,args="], capture_output=True, text=True, check=True).stdout
-    rows = [line.split(None, 2) for line in listed.splitlines()]
-    below, grew = set(parents), True
-    while grew:
-        more = {int(row[0]) for row in rows if int(row[1]) in below} - below
-        below |= more
-        grew = bool(more)
-    return [int(row[0]) for row in rows if int(row[0]) in below and len(row) > 2 and "tuimon-probe" in row[2]]
-
-
-def threads(pid: int) -> int:
-    """How many it has; 0 once it is gone."""
-    try:
-        return len(os.listdir(f"/proc/{pid}/task"))
-    except FileNotFoundError:
-        return 0
-
-
-def say(words: str) -> None:
-    """A line of the table."""
-    sys.stdout.write(words + "\n")
-
-
-def alive(pids: list[int]) -> list[int]:
-    return [pid for pid in pids if Path(f"/proc/{pid}").exists()]
 
 
 def test_the_connection_is_reset(watched: Watched, sshd: Sshd) -> None:

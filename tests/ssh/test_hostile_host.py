@@ -96,6 +96,40 @@ async def test_a_log_path_that_it_offers_is_one_word_and_no_command(fake: FakeSe
         assert not trap.exists()
 
 
+GIGABYTE = """
+if os.path.exists({flag!r}):
+    w(b'{{"kind":"text","offset":0,"length":%d,"inode":1}}\\n' % {size})
+    for _ in range({size} >> 16): w(b"x" * 65536)
+else:
+    open({flag!r}, "w").close()
+    w({found!r} + b"\\n" + {sample!r})
+sys.stdout.flush(); time.sleep(600)
+"""
+
+
+@pytest.mark.parametrize("size", [1 << 26, pytest.param(1 << 30, marks=pytest.mark.slow)])
+async def test_a_line_of_a_gigabyte_in_the_log_is_cut_and_takes_no_memory(
+    fake: FakeServer, there: Path, size: int
+) -> None:
+    found = b'{"event":"ServerFound","pid":7,"log":"/var/log/endless"}'
+    liar(there, GIGABYTE.format(flag=str(there / "probed"), size=size, found=found, sample=SAMPLE))
+    received = [0]
+    watch = LiveWatch(fake.host(), Settings(history=False))
+    watch.on_event(lambda event: received.append(received.pop() + len(getattr(event, "text", "") or "")))
+    tracemalloc.start()
+    watch.start()
+    async with asyncio.timeout(300):
+        while received[0] < size:  # noqa: ASYNC110  told on another thread
+            await asyncio.sleep(0.05)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    lines = watch.view.lines
+    assert all(len(line.text) <= 4100 for line in lines.slice(lines.first, lines.end))
+    await asyncio.to_thread(watch.stop)
+    sys.stdout.write(f"a line of {size >> 20} MiB: {peak >> 20} MiB here at most\n")
+    assert peak < 48 << 20
+
+
 def test_a_frame_that_promises_a_gigabyte_needs_no_memory() -> None:
     frames = Frames()
     list(frames.feed(b'{"kind":"text","offset":0,"length":1000000000}\n'))

@@ -25,7 +25,7 @@ def trusted(path):
     except OSError:
         return False
     mine = found.st_uid in (0, os.getuid())
-    return stat.S_ISREG(found.st_mode) and mine and not found.st_mode & 0o002 and os.access(path, os.X_OK)
+    return stat.S_ISREG(found.st_mode) and mine and not found.st_mode & 0o022 and os.access(path, os.X_OK)
 
 
 def same_mounts(pid):

@@ -11,7 +11,7 @@ from .discover import Discovery
 from .gpus import Gpus
 from .guard import Abandoned, Guard
 from .health import Health, Target
-from .processes import Sampler
+from .processes import MOST, Sampler
 from .speech import Speech, listen
 from .tree import Table
 
@@ -39,6 +39,7 @@ class Collector:
         self.discovery = Discovery(self.guard, self.table, options, speech)
         self.cost = Cost()
         self.interval = max(0.1, float(options.get("interval") or 1.0))
+        self.crowded = False
         self.hung = 0
         self.complaints = {}
         self.count = 0
@@ -91,6 +92,12 @@ class Collector:
         """The server's tree; None where there is no server."""
         if server is None:
             return None
+        if len(server.members.pids) > MOST and not self.crowded:
+            self.crowded = True
+            self.speech.say(
+                "Finding", source="probe", kind="crowd", severity="warning", pid=server.pid,
+                text="The launch has %d processes; the %d oldest are watched" % (len(server.members.pids), MOST),
+            )  # fmt: skip
         rows = self.sampler.look(server.members, now, self.quiet, server.engine)
         if self.quiet and rows and self.count % SOCKETS_EVERY == 0:
             pids = [row["pid"] for row in rows if row["state"] not in "ZX"]

@@ -6,6 +6,8 @@ THREADS = 100
 """Threads looked at per sample; 15 µs each, so eight ranks of 100 take turns over 8 s."""
 THREADS_QUIET = 800
 """When a launch has gone quiet, threads matter more than 1 % of a core."""
+MOST = 1000
+"""Processes of the tree that are told of: 0.4 MB and 20 ms a sample."""
 DENIED_AGAIN = 30
 """Samples after which a refused file is tried again."""
 
@@ -25,12 +27,15 @@ class Sampler:
         self.root_exit = None
 
     def look(self, members, now, quiet, engine):
-        """The tree as dictionaries of events.Process; members that are gone are dropped from `members`."""
+        """The tree as dictionaries of events.Process; members that are gone are dropped from `members`.
+
+        Of more than MOST the oldest are looked at.
+        """
         self.count += 1
         frozen = {}
         rows = []
         self.quiet = quiet
-        for pid in sorted(members.pids):
+        for pid in members.oldest(MOST):
             stat = self.table.refresh(pid, now)
             if stat is None or stat.start != members.pids[pid]:
                 del members.pids[pid]

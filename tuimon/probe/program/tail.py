@@ -20,6 +20,8 @@ RATE = 4e6
 BIG, HEAD, TAIL = 2 << 20, 256 * 1024, 1 << 20
 """A file larger than 2 MB is shown as its first 256 KB (the launch) and its last 1 MB."""
 DENIED_AGAIN = 2.0
+LAST = 64
+"""Bytes kept of the text that was sent last: what an inode number alone cannot tell, they do."""
 
 
 class Tail:
@@ -32,13 +34,20 @@ class Tail:
         self.out = out
         self.fd = None
         self.identity = None
+        self.last = b""  # what stands before `position`
         self.told = None  # the last trouble that was told
         self.end_of_head = None
         self.again = 0.0
 
     def look(self):
         """Send what is new; returns the bytes sent."""
-        sent = self.drain() if self.fd is not None else 0
+        sent = 0
+        try:
+            sent = self.drain() if self.fd is not None else 0
+        except OSError as error:
+            if error.errno != errno.ESTALE:
+                raise
+            self.lose()
         if sent:
             return sent
         try:
@@ -77,8 +86,19 @@ class Tail:
                 self.end_of_head = HEAD
         elif self.position > found.st_size:
             self.rewind("truncated")
+        elif os.pread(fd, len(self.last), self.position - len(self.last)) != self.last:
+            self.rewind("rotated")  # a server of files gives a freed inode number away at once
         self.inode = None
         return self.drain()
+
+    def lose(self):
+        """NFS: another machine put a new file there, or the server forgot ours; open what lies there now."""
+        self.inode = self.identity[1]
+        fd, self.fd = self.fd, None
+        try:
+            os.close(fd)
+        except OSError:
+            pass  # it is closed all the same
 
     def drain(self):
         """Send the next frame of the open file, where there is one."""
@@ -92,6 +112,7 @@ class Tail:
         if content:
             self.send("text", self.position, content)
             self.position += len(content)
+            self.last = content[-LAST:]
         if self.end_of_head is not None and (self.position >= self.end_of_head or not content):
             self.end_of_head = None
             start = max(self.position, found.st_size - TAIL)
@@ -112,12 +133,12 @@ class Tail:
     def skip(self, start):
         """Go on at `start`, and say what was left out."""
         if start > self.position:
-            skipped, self.position = start - self.position, start
+            skipped, self.position, self.last = start - self.position, start, b""
             self.send("skipped", start, skipped=skipped)
 
     def rewind(self, kind):
         """Begin at the start of the file, and say why."""
-        self.position = 0
+        self.position, self.last = 0, b""
         self.end_of_head = None
         self.send(kind, 0)
 

@@ -5,7 +5,9 @@ from . import procfs, recognise, redact
 RECHECK = (1, 2, 5, 10, 20, 40, 60)
 """Ages (s since first seen) at which a command line is read again: exec and setproctitle change it without a sign."""
 AT_ONCE = 500
-"""New pids read per look; a build that starts thousands of compilers a second must not make the probe dear."""
+"""New pids read per look; a build that starts thousands of compilers a second must not make the probe dear.
+
+The first look reads all: a server among 10,000 processes would be found 20 s late."""
 REAPERS = (
     "systemd",
     "init",
@@ -55,7 +57,7 @@ class Table:
         present = set(procfs.pids(self.guard.names("/proc")))
         for pid in [pid for pid in self.entries if pid not in present]:
             del self.entries[pid]
-        fresh = sorted(present.difference(self.entries))[-AT_ONCE:]
+        fresh = sorted(present.difference(self.entries))[-AT_ONCE if self.entries else 0 :]
         return [pid for pid in fresh if self.refresh(pid, now) is not None]
 
     def refresh(self, pid, now):
@@ -137,13 +139,21 @@ class Members:
         waiting = [pid for pid in fresh if pid not in self.pids]
         grew = True
         while grew:
-            grew = False
-            for pid in list(waiting):
+            left = []
+            for pid in waiting:
                 entry = self.table.entries.get(pid)
                 if entry is not None and self.belongs(entry):
                     self.pids[pid] = entry.start
-                    waiting.remove(pid)
-                    grew = True
+                else:
+                    left.append(pid)
+            grew = len(left) < len(waiting)
+            waiting = left
+
+    def oldest(self, most):
+        """So many pids at most, in their order: the root, then who started first (ranks come before compilers)."""
+        if len(self.pids) <= most:
+            return sorted(self.pids)
+        return sorted(sorted(self.pids, key=lambda pid: (pid != self.root, self.pids[pid], pid))[:most])
 
     def belongs(self, entry):
         """True for a child of a member, and for an orphan of the root's job (started later, adopted by init)."""
