@@ -90,21 +90,25 @@ def cli() -> None:
 
 
 @cli.command()
-@click.argument("host")
+@click.argument("hosts", nargs=-1, required=True, metavar="HOST…")
 @click.option("--theme", help="Name of a theme.")
 @click.option("--record/--no-record", default=None, help="Keep a recording for `tuimon replay` (the default).")
 @click.option("--dry-run", is_flag=True, help="Print every command that may be sent to HOST, and send nothing.")
 @_on_change
 @_watching_flags
-def watch(host: str, dry_run: bool, **flags: object) -> None:
-    """Watch HOST on a live screen (the same as `tuimon HOST`)."""
+def watch(hosts: tuple[str, ...], dry_run: bool, **flags: object) -> None:
+    """Watch HOST on a live screen (the same as `tuimon HOST`); several: the nodes of one launch, judged as one."""
     from tuimon.config import load
 
+    settings = load(flags)
     if dry_run:
         from tuimon.headless import dry_run as headless
 
-        sys.exit(headless.run(host, load(flags)))
-    _show(host, load(flags))
+        sys.exit(max(headless.run(host, settings) for host in hosts))
+    if len(set(hosts)) > 1:
+        _show_nodes(hosts, settings)
+    else:
+        _show(hosts[0], settings)
 
 
 @cli.command()
@@ -337,6 +341,19 @@ def _show(host: str, settings: Settings) -> None:
         watching.stop()
         if recorder is not None:
             recorder.stop()
+
+
+def _show_nodes(hosts: tuple[str, ...], settings: Settings) -> None:
+    from tuimon.headless.attended_nodes import AttendedNodes
+    from tuimon.ui.nodesapp import NodesApp
+
+    watching = AttendedNodes(hosts, settings)
+    try:
+        app = NodesApp(watching, settings)
+        watching.terminal = app.send
+        app.run()
+    finally:
+        watching.stop()
 
 
 def main() -> None:

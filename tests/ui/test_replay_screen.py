@@ -13,7 +13,7 @@ from tests.ui.stage import Cranked, Stage
 from tuimon.config import Settings
 from tuimon.launch.view import LaunchView, State
 from tuimon.ui import replay
-from tuimon.ui.actions import ACTIONS, BY_ID, REPLAY
+from tuimon.ui.actions import ACTIONS, BY_ID, NODES, REPLAY
 from tuimon.ui.replay import ReplayApp
 from tuimon.ui.rows import plain, width_of
 from tuimon.watch.replaying import Jump, Position, Replaying, Spot
@@ -209,4 +209,4 @@ def test_an_empty_recording_has_a_bar() -> None:
 def test_no_key_moves_in_time_and_does_something_else() -> None:
     keys = [key for action in (*ACTIONS, *REPLAY) for key in action.keys]
     assert len(keys) == len(set(keys))
-    assert set(BY_ID) == {action.id for action in (*ACTIONS, *REPLAY)}
+    assert set(BY_ID) == {action.id for action in (*ACTIONS, *REPLAY, *NODES)}

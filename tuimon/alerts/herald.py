@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from tuimon.alerts.changes import Change, Changes
 from tuimon.alerts.command import LIMIT, OnChange
@@ -17,10 +17,17 @@ SCHEMA = "tuimon.change/1"
 class Herald:
     """`look` is called with each view. `write` sends bytes to the terminal, None where there is none."""
 
-    def __init__(self, settings: Settings, write: Callable[[str], None] | None, trouble: Callable[[str], None]) -> None:
-        """Raises BadCommand."""
+    def __init__(
+        self,
+        settings: Settings,
+        write: Callable[[str], None] | None,
+        trouble: Callable[[str], None],
+        more: Callable[[], Mapping[str, object]] = dict,
+    ) -> None:
+        """Raises BadCommand. `more`: what else the document says."""
         self._settings = settings
         self._write = write
+        self._more = more
         self._changes = Changes()
         self._command = OnChange(settings.on_change, trouble) if settings.on_change else None
         self._began: float | None = None
@@ -49,7 +56,7 @@ class Herald:
             if sequence:
                 self._write(sequence)
         if self._command is not None:
-            self._command.tell(document(view, change, self._began or view.now))
+            self._command.tell({**document(view, change, self._began or view.now), **self._more()})
 
 
 def words(view: LaunchView, change: Change) -> str:

@@ -183,13 +183,18 @@ def _verdict(nodes: list[NodeView], chief: NodeView | None, now: float) -> Verdi
             verdict, headline=f"{chief.host}: {verdict.headline}{_others(nodes, chief)}",
             suspects=_suspects(nodes),
             evidence=tuple(replace(one, text=f"{chief.host}: {one.text}") for one in verdict.evidence),
-            advice=f"on {chief.host}: {verdict.advice}" if verdict.advice else None, **common,
+            advice=_advice(chief), **common,
         )  # fmt: skip
     absent = [node for node in nodes if node.absent]
     if absent and chief.state == "quiet" and not chief.waits:
         since = max(node.view.verdict.since for node in absent)
         return Verdict("quiet", since, lacking[0], phase=verdict.phase, alarms=(*verdict.alarms, *unknown))
     return replace(verdict, headline=_headline(nodes, chief), **common)
+
+
+def _advice(chief: NodeView) -> str | None:
+    words = chief.view.verdict.advice
+    return f"on {chief.host}: {words[:1].lower()}{words[1:]}" if words else None
 
 
 def _headline(nodes: list[NodeView], chief: NodeView) -> str:

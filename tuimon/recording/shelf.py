@@ -22,11 +22,13 @@ class Limits(Struct, frozen=True):
     """Bytes of all recordings together."""
     days: float
     """Age of a recording at which it goes."""
+    writers: int = 1
+    """How many recordings are written at once, here: together they keep to the total."""
 
     @property
     def part(self) -> int:
         """Bytes after which a file is followed by another: what is being written never goes, so it may not be all."""
-        return max(1024 * 1024, self.total // 8)
+        return max(1024 * 1024, self.total // (8 * self.writers))
 
 
 class Shelf:

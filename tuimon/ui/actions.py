@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from tuimon.launch.view import LaunchView
 from tuimon.ui.errors import BadKeys
 
-Group = Literal["Ask the host", "Log", "Panes", "Screen", "Replay"]
+Group = Literal["Nodes", "Ask the host", "Log", "Panes", "Screen", "Replay"]
 Why = Callable[[LaunchView], str | None]
 """The reason why an action cannot be done now; None = it can."""
 
@@ -145,13 +145,19 @@ REPLAY: tuple[Action, ...] = (
     Action("replay_end", ("dollar_sign",), "to the end", "To the end of the recording", "Replay"),
 )
 """Only while a recording is shown."""
+NODES: tuple[Action, ...] = (
+    Action("open", ("enter",), "open", "Open the board of the node under the cursor (a click does it too)", "Nodes"),
+    Action("next_node", ("right_square_bracket",), "next node", "To the next node, as the list has them", "Nodes", 12),
+    Action("previous_node", ("left_square_bracket",), "node before", "To the node before", "Nodes", 13),
+)
+"""Only while several hosts are watched."""
 ACTIONS: tuple[Action, ...] = (*_ASK, *_LOG, *_MOVE, *_SCREEN)
-BY_ID: Mapping[str, Action] = {action.id: action for action in (*ACTIONS, *REPLAY)}
+BY_ID: Mapping[str, Action] = {action.id: action for action in (*ACTIONS, *REPLAY, *NODES)}
 
 SHOWN = {
     "slash": "/", "question_mark": "?", "at": "@", "colon": ":", "ampersand": "&", "escape": "Esc", "space": "space",
     "pagedown": "PgDn", "pageup": "PgUp", "home": "Home", "end": "End", "down": "↓", "up": "↑",
-    "tab": "Tab", "shift+tab": "⇧Tab",
+    "enter": "Enter", "tab": "Tab", "shift+tab": "⇧Tab",
     "left": "←", "right": "→", "shift+left": "⇧←", "shift+right": "⇧→", "comma": ",", "full_stop": ".",
     "left_square_bracket": "[", "right_square_bracket": "]", "left_curly_bracket": "{", "right_curly_bracket": "}",
     "less_than_sign": "<", "greater_than_sign": ">", "dollar_sign": "$",
@@ -204,5 +210,6 @@ def key_table(actions: tuple[Action, ...] = ACTIONS) -> str:
     """The table of keys for the README, in Markdown; what is not built yet is left out."""
     listed = [a for a in actions if not a.id.startswith("pane_") and a.why is not not_built]
     rows = [f"| `{'` `'.join(dict.fromkeys(map(shown, a.keys)))}` | {a.help} |" for a in listed]
-    panes = "| `1`–`7` | Go to a pane: launch, GPUs, log growth, signs of life, processes, health, log |"
-    return "\n".join(["| key | does |", "|---|---|", *rows, panes]) + "\n"
+    if len(listed) < len(actions):
+        rows.append("| `1`–`7` | Go to a pane: launch, GPUs, log growth, signs of life, processes, health, log |")
+    return "\n".join(["| key | does |", "|---|---|", *rows]) + "\n"

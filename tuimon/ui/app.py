@@ -21,6 +21,7 @@ from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
 from tuimon.ui import clipboard, endings, garbage, themes, title
 from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
+from tuimon.ui.banner import Banner
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.doing import Doing
 from tuimon.ui.errors import BadKeys
@@ -28,7 +29,7 @@ from tuimon.ui.footer import Footer
 from tuimon.ui.inks import Inks
 from tuimon.ui.pane import Canvas, Painted
 from tuimon.ui.reasons import reason
-from tuimon.ui.sheet import SheetScreen
+from tuimon.ui.viewing import Viewing
 from tuimon.ui.words import age
 from tuimon.watch.watching import Watching
 
@@ -155,8 +156,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         if self.frozen_at is None and now - self._view_at > STILL and self._drawn is not None:
             said = said or f"tuimon's own collector has said nothing for {age(now - self._view_at)}"
         paused = "" if self.frozen_at is None else f"PAUSED {age(now - self.frozen_at)} · {self.key('pause')} goes on"
-        seen = (self.screen, said, paused, self.watching.busy)
-        unfinished = isinstance(self.screen, BoardScreen) and self.screen.unfinished
+        seen = (self.screen, said, paused, self.watching.busy, self.whole)
+        unfinished = isinstance(self.screen, Viewing) and self.screen.unfinished
         if self.view is self._drawn and seen == self._seen and not unfinished:
             return
         self._drawn = self.view
@@ -165,7 +166,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
 
     def _show(self, said: str, paused: str) -> None:
         screen = self.screen
-        if not isinstance(screen, BoardScreen | SheetScreen):
+        if not isinstance(screen, Viewing):
             return
         footer = screen.query(Footer).first() if screen.query(Footer) else None
         if footer is None:  # a new screen is not composed before its first idle moment
@@ -173,26 +174,26 @@ class TuimonApp(Canvas, inherit_bindings=False):
             return
         actions = self._footer_actions()
         footer.said, footer.paused = said, paused
-        footer.keys = tuple((a.id, shown(a.keys[0]), a.word, reason(a, self.view) is None) for a in actions if a.keys)
+        footer.keys = tuple((a.id, shown(a.keys[0]), a.word, self.why(a) is None) for a in actions if a.keys)
         footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
-        if isinstance(screen, BoardScreen):
-            screen.banner.keys = self._banner_keys()
-        screen.show(self.view)
+        if screen.HINTS:
+            screen.query_one(Banner).keys = self._banner_keys(self.shown_on(screen))
+        screen.show(self.shown_on(screen))
         self._write_title()
 
     def _footer_actions(self) -> list[Action]:
-        if isinstance(self.screen, SheetScreen):
+        if isinstance(self.screen, Viewing) and self.screen.KEYS:
             return [self.by_id(name) for name in self.screen.KEYS]
         return [action for action in self.actions if action.footer]
 
-    def _banner_keys(self) -> tuple[tuple[str, str], ...]:
-        if self.view.verdict.state not in RED:
+    def _banner_keys(self, view: LaunchView) -> tuple[tuple[str, str], ...]:
+        if view.verdict.state not in RED:
             return ()
         asks = [action for action in self.actions if action.group == "Ask the host" and action.footer]
-        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and reason(a, self.view) is None)
+        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and self.why(a) is None)
 
     def _write_title(self) -> None:
-        words = title.words(self.view)
+        words = title.words(self.whole)
         if words != self._title and self._driver is not None:
             first = "" if self._title else title.KEEP
             self._title = words
@@ -221,6 +222,21 @@ class TuimonApp(Canvas, inherit_bindings=False):
             for part in screen.query(Painted):
                 part.forget()
 
+    @property
+    def whole(self) -> LaunchView:
+        """What the terminal's title tells of."""
+        return self.view
+
+    def shown_on(self, screen: Viewing) -> LaunchView:  # noqa: ARG002  several hosts have another on each
+        """The view that a screen is shown."""
+        return self.view
+
+    @property
+    def board(self) -> BoardScreen | None:
+        """The board that keys of the log and the panes work on."""
+        first = self.screen_stack[0]
+        return first if isinstance(first, BoardScreen) else None
+
     # Keys.
 
     def by_id(self, name: str) -> Action:
@@ -233,15 +249,23 @@ class TuimonApp(Canvas, inherit_bindings=False):
 
     def action_press(self, name: str) -> None:
         """Do an action of the table, or say why it cannot be done."""
-        why = reason(self.by_id(name), self.view)
+        why = self.why(self.by_id(name))
         if why is not None:
             self.say(f"{self.by_id(name).word}: {why}")
             return
         try:
-            self._doing.do(name)
+            self.perform(name)
         except Exception as error:  # noqa: BLE001  a key must not end the watch
             self.say(f"{self.by_id(name).word} failed: {type(error).__name__}: {error}")
         self.tick()
+
+    def why(self, action: Action) -> str | None:
+        """Why an action cannot be done now; None = it can."""
+        return reason(action, self.view)
+
+    def perform(self, name: str) -> None:
+        """Do it."""
+        self._doing.do(name)
 
     def on_footer_pressed(self, message: Footer.Pressed) -> None:
         self.action_press(message.action)
@@ -249,7 +273,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002  Textual's
         """The palette: all of our actions, and the choice of a theme."""
         for action in self.actions:
-            why = reason(action, self.view)
+            why = self.why(action)
             words = f"{keys_of(action)} · {why or action.help}"
             yield SystemCommand(action.word, escape(words), partial(self.action_press, action.id))
         yield SystemCommand("theme", "Choose another theme", self.action_change_theme)

@@ -104,7 +104,8 @@ def _head(view: LaunchView, width: int, *, gap: str) -> Row:
     dead = verdict.state == "crashed"
     words = f"{ticks} ago" if dead else ticks
     start: Row = ((f"{NAMES[verdict.state]}{gap}{words}", "red"), (f"{gap * 2 if gap == '  ' else gap}", "reddim"))
-    said: Row = ((f"{clean(verdict.headline)}{'' if dead else f' since {clock(verdict.since)}'}", "reddim"),)
+    first, dot, more = clean(verdict.headline).partition(" · ")
+    said: Row = ((f"{first}{'' if dead else f' since {clock(verdict.since)}'}{dot}{more}", "reddim"),)
     end: Row = ((_suspects(verdict, short=len(gap) == 1), "red"),)
     room = width - width_of(start) - width_of(end) - 1
     if width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays

@@ -5,7 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from tuimon.launch.view import LaunchView
 from tuimon.ui.banner import Banner
@@ -20,15 +19,17 @@ from tuimon.ui.pane import Painted, Pane
 from tuimon.ui.phases import Launch
 from tuimon.ui.processes import Processes
 from tuimon.ui.signs import Signs
+from tuimon.ui.viewing import Viewing
 
 
-class BoardScreen(Screen[None], inherit_bindings=False):
+class BoardScreen(Viewing, inherit_bindings=False):
     """Everything at a glance."""
 
+    HINTS = True
     AUTO_FOCUS = "#log"
 
-    def __init__(self) -> None:
-        super().__init__(id="_default")
+    def __init__(self, id: str | None = "_default") -> None:  # noqa: A002  Textual's own name
+        super().__init__(id=id)
         self.log_pane = Log(id="log")
         self.banner = Banner(id="banner")
         self.footer = Footer(id="footer")
@@ -42,7 +43,7 @@ class BoardScreen(Screen[None], inherit_bindings=False):
         yield self.board
 
     def show(self, view: LaunchView) -> None:
-        """Take a new view; only parts that have a place are drawn."""
+        """Only parts that have a place are drawn."""
         with suppress(Exception):  # parts that cannot be drawn say so; the plan stays as it was
             self.board.settle(needs(view, self.size.width, self.size.height), self.board.zoom)
         self.log_pane.growth_in_title = "growth" not in self.board.placed
@@ -54,7 +55,6 @@ class BoardScreen(Screen[None], inherit_bindings=False):
 
     @property
     def unfinished(self) -> bool:
-        """Something is still being looked through and wants the next frame."""
         return self.log_pane.reader.looked_at < 1
 
     @property
@@ -74,6 +74,18 @@ class BoardScreen(Screen[None], inherit_bindings=False):
         shown = [name for name in PANES if self.board.zoom is not None or name in self.board.placed]
         here = shown.index(self.pane.id) if self.pane.id in shown else 0
         self.go_to(shown[(here + by) % len(shown)])
+
+    def back(self) -> bool:
+        log = self.log_pane
+        if self.board.zoom is not None:
+            self.set_zoom(None)
+        elif log.reader.look.pattern or log.reader.marks:
+            log.unmark()
+        elif log.reader.filter is not None or log.reader.lens:
+            log.unsift()
+        else:
+            return False
+        return True
 
     def set_zoom(self, name: str | None) -> None:
         """Give one pane the whole room, or give it back."""

@@ -11,6 +11,7 @@ from tuimon.ui.pane import Pane
 from tuimon.ui.search import compiled
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.sieve import Test, is_error, is_milestone, is_warning, says
+from tuimon.ui.viewing import Viewing
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -40,16 +41,14 @@ class Doing:
     @property
     def _pane(self) -> Pane | None:
         screen = self._app.screen
-        if isinstance(screen, BoardScreen):
-            return screen.pane
-        return screen.query_one("#sheet", Pane) if isinstance(screen, SheetScreen) else None
+        return screen.pane if isinstance(screen, Viewing) else None
 
     def _on_board(self, act: Callable[[BoardScreen], object]) -> None:
         """Do something on the board; from another screen go back to it first."""
         if isinstance(self._app.screen, SheetScreen):
             self._app.pop_screen()
-        board = self._app.screen_stack[0]
-        if isinstance(board, BoardScreen):
+        board = self._app.board
+        if board is not None:
             act(board)
 
     # Asking the host.
@@ -300,16 +299,8 @@ class Doing:
 
     def _back(self) -> None:
         screen = self._app.screen
-        if isinstance(screen, SheetScreen):
+        if isinstance(screen, Viewing) and not screen.back() and len(self._app.screen_stack) > 1:
             self._app.pop_screen()
-        elif isinstance(screen, BoardScreen):
-            if screen.board.zoom is not None:
-                screen.set_zoom(None)
-            elif screen.log_pane.reader.look.pattern or screen.log_pane.reader.marks:
-                screen.log_pane.unmark()
-            else:
-                screen.log_pane.unmark()
-                screen.log_pane.unsift()
 
     def _pause(self) -> None:
         self._app.freeze()

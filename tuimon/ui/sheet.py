@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.screen import Screen
 
 from tuimon.launch.view import LaunchView
 from tuimon.ui.banner import Banner
@@ -13,6 +12,7 @@ from tuimon.ui.footer import Footer
 from tuimon.ui.header import Header
 from tuimon.ui.pane import Canvas, Painted, Pane
 from tuimon.ui.rows import Row
+from tuimon.ui.viewing import Viewing
 
 SOON = 0.05
 """Seconds between looks for an answer that somebody waits for; looking costs nothing until there is one."""
@@ -39,7 +39,7 @@ class Sheet(Pane):
         return screen.rows(view, width, height)
 
 
-class SheetScreen(Screen[None], inherit_bindings=False):
+class SheetScreen(Viewing, inherit_bindings=False):
     """A screen that shows rows made from the view."""
 
     TITLE: ClassVar[str] = ""
@@ -48,7 +48,6 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     IMPATIENT: ClassVar[bool] = False
     """Shows answers of the host, which are waited for."""
     KEYS: ClassVar[tuple[str, ...]] = ("back", "down", "up", "end", "copy", "quit")
-    """What the footer shows."""
     AUTO_FOCUS = "#sheet"
 
     @property
@@ -78,7 +77,10 @@ class SheetScreen(Screen[None], inherit_bindings=False):
     def narrow(self, text: str) -> None:
         """Show only what matches; empty = all."""
 
+    @property
+    def pane(self) -> Pane:
+        return self.query_one("#sheet", Pane)
+
     def show(self, view: LaunchView) -> None:
-        """Take a new view."""
         for part in self.query(Painted):
             part.show(view)

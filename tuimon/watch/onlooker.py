@@ -7,19 +7,27 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
+from typing import Protocol
 
 from tuimon.launch.view import LaunchView
-from tuimon.watch.watching import Watching
 
 EVERY = 0.5
 """Seconds between looks; views are replaced at most four times a second, at least once."""
+
+
+class Viewed(Protocol):
+    """What has views to look at."""
+
+    @property
+    def view(self) -> LaunchView:
+        """The latest."""
 
 
 class Onlooker:
     """Calls `look` with each new view; its errors are told to `trouble`, once each."""
 
     def __init__(
-        self, watching: Watching, look: Callable[[LaunchView], None], trouble: Callable[[str], None], name: str
+        self, watching: Viewed, look: Callable[[LaunchView], None], trouble: Callable[[str], None], name: str
     ) -> None:
         self._watching = watching
         self._look = look
