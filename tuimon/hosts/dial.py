@@ -16,7 +16,7 @@ from typing import Any
 import asyncssh
 from msgspec import Struct
 
-from tuimon.hosts import hostkey
+from tuimon.hosts import hostkey, keyring
 from tuimon.hosts.address import Address, parse
 from tuimon.hosts.errors import BadSshConfig, HostError
 from tuimon.hosts.words import refused
@@ -34,10 +34,7 @@ _CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
 _CIPHER = "^aes128-gcm@openssh.com"  # first choice: 0.7 × the CPU of ssh's own default, measured
 
 # After the kinds that known_hosts has: asked for those alone, a server whose key changed its kind just hangs up.
-_KEY_KINDS = (
-    "+ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,rsa-sha2-256,"
-    "sk-ssh-ed25519@openssh.com"
-)
+_KEY_KINDS = f"+{hostkey.KINDS}"
 
 
 class Line(Struct, frozen=True):
@@ -53,9 +50,10 @@ class Line(Struct, frozen=True):
 
 
 class _Client(asyncssh.SSHClient):
-    """Remembers the key that was offered, and why the connection ended."""
+    """Remembers the key that was offered, and why the connection ended; has more of our keys where the usual fail."""
 
-    def __init__(self) -> None:
+    def __init__(self, offer: keyring.Offer) -> None:
+        self.offer = offer
         self.offered: asyncssh.SSHKey | None = None
         self.lost: asyncio.Future[Exception | None] = asyncio.get_running_loop().create_future()
 
@@ -64,6 +62,10 @@ class _Client(asyncssh.SSHClient):
         del host, addr, port
         self.offered = key
         return False
+
+    def public_key_auth_requested(self) -> list[asyncssh.SSHKeyPair] | None:
+        """Called when the agent's keys and the plain ones were refused."""
+        return self.offer.pairs() or None
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self.lost.done():
@@ -104,7 +106,9 @@ async def _hop(
     try:
         return await _dial(parse(hop), hop, given, on_the_way, over)
     except HostError as error:
-        raise type(error)(f"On the way to {name}: {error}", error.advice) from error
+        # The same error (KeyLocked knows its path), in other words.
+        error.args = (f"On the way to {name}: {error}",)
+        raise
 
 
 async def _options(address: Address, name: str, given: Mapping[str, object]) -> asyncssh.SSHClientConnectionOptions:
@@ -147,6 +151,7 @@ async def _connect(
     over: Line | None,
 ) -> Line:
     config = options.config
+    user_files = config.get("UserKnownHostsFile")
     place = hostkey.Place(
         name=name,
         login=login,
@@ -154,9 +159,10 @@ async def _connect(
         port=options.port,
         alias=options.host_key_alias,
         direct=over is None and not options.proxy_command,
-        files=hostkey.files(_texts(config.get("UserKnownHostsFile")), _texts(config.get("GlobalKnownHostsFile"))),
+        files=hostkey.files(_texts(user_files), _texts(config.get("GlobalKnownHostsFile"))),
+        unchecked=hostkey.switched_off(user_files),
     )
-    client = _Client()
+    client = _Client(_offer(options, given))
     more: dict[str, Any] = {"client_factory": lambda: client}
     if "known_hosts" not in given:
         more["known_hosts"] = hostkey.trusted(place.files)
@@ -171,11 +177,16 @@ async def _connect(
     try:
         connection = await asyncssh.connect(options.host, options.port, config=None, options=options, **more)
     except (asyncssh.Error, OSError, ValueError, TimeoutError) as error:
-        raise await refused(error, place, options, more.get("known_hosts"), client.offered) from error
+        raise await refused(error, place, options, more.get("known_hosts"), client.offered, client.offer) from error
     via = f" via {over.detail}" if over else " via ProxyCommand" if options.proxy_command else ""
     jumps = (*over.jumps, over.connection) if over else ()
     host = f"[{options.host}]" if ":" in options.host else options.host
     return Line(connection, client.lost, jumps, f"{options.username}@{host}:{options.port}{via}")
+
+
+def _offer(options: asyncssh.SSHClientConnectionOptions, given: Mapping[str, object]) -> keyring.Offer:
+    paths = [] if "client_keys" in given else keyring.files(options)
+    return keyring.Offer(keyring.RING, paths, keyring.certificates(options, paths))
 
 
 def _login(address: Address) -> tuple[str, ...]:

@@ -21,6 +21,13 @@ class AccessDenied(HostError):
     """No key or password was accepted; the user must act."""
 
 
+class KeyLocked(AccessDenied):
+    """The host takes a key that is encrypted, and that nobody has unlocked."""
+
+    path = ""
+    """The key."""
+
+
 class CommandTimedOut(HostError):
     """A command did not end within its time."""
 

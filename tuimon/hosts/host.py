@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from typing import Literal, Protocol, runtime_checkable
 
 from msgspec import Struct
@@ -59,6 +59,18 @@ class WithPython(Protocol):
 
     python: str
     """"python3" until a better one is found."""
+
+
+Ask = Callable[[str], Awaitable[str | None]]
+"""Asks the user for a secret, given words for it; None = the user would not."""
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A host whose `connect` may need a secret of the user's."""
+
+    ask: Ask | None
+    """Who asks; None = nobody does, and `connect` says what the user can do instead."""
 
 
 class Host(Protocol):

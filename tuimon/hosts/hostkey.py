@@ -19,6 +19,11 @@ from tuimon.hosts.quoting import quoted
 if TYPE_CHECKING:
     from asyncssh import SSHKey, SSHKnownHosts
 
+KINDS = (
+    "ssh-ed25519,ecdsa-sha2-nistp256,ecdsa-sha2-nistp384,ecdsa-sha2-nistp521,rsa-sha2-512,rsa-sha2-256,"
+    "sk-ssh-ed25519@openssh.com"
+)
+"""Plain keys, no certificates."""
 _USER_FILE = "~/.ssh/known_hosts"
 _GLOBAL_FILES = ("/etc/ssh/ssh_known_hosts", "/etc/ssh/ssh_known_hosts2")
 
@@ -38,6 +43,8 @@ class Place(Struct, frozen=True):
     """False behind a jump host or a proxy command: ssh-keyscan does not reach it."""
     files: tuple[str, ...]
     """Where keys are looked up; the first is where a new one belongs."""
+    unchecked: bool = False
+    """The ssh config would have keys not checked at all."""
 
     @property
     def entry(self) -> str:
@@ -46,9 +53,17 @@ class Place(Struct, frozen=True):
         return name if self.port == 22 or self.alias else f"[{name}]:{self.port}"
 
 
+_NO_FILES = {"/dev/null", "none"}
+
+
+def switched_off(named: object) -> bool:
+    """Whether the ssh config names files to look keys up in, but none that could hold any: nothing is checked then."""
+    return isinstance(named, list) and set(map(str, named)) <= _NO_FILES
+
+
 def files(user_files: Sequence[str], global_files: Sequence[str]) -> tuple[str, ...]:
     """The files to look keys up in, given what the ssh config says."""
-    real = [path for path in user_files if path not in {"/dev/null", "none"}] or [_USER_FILE]
+    real = [path for path in user_files if path not in _NO_FILES] or [_USER_FILE]
     return tuple(str(Path(path).expanduser()) for path in (*real, *(global_files or _GLOBAL_FILES)))
 
 
@@ -104,8 +119,12 @@ def refusal(place: Place, known: SSHKnownHosts, key: SSHKey | None, reason: str)
     return HostKeyUnknown(
         f"The host key of {place.name} is not known yet: {offered}",
         f"Compare this fingerprint with the one its owner gives you ({_there(key)} on that machine prints it); "
-        f"if they are equal, accept it with: {_accept(place, key)}",
+        + (_UNCHECKED if place.unchecked else "")
+        + f"if they are equal, accept it with: {_accept(place, key)}",
     )
+
+
+_UNCHECKED = "your ssh config would not check it at all, and to follow it there is --ssh-command ssh; "
 
 
 def _kind(key: SSHKey) -> str:

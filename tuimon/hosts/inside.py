@@ -13,7 +13,7 @@ from tuimon.hosts import frames
 from tuimon.hosts.beating import EVERY, PATIENCE
 from tuimon.hosts.command import MARK, collect, guarded
 from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable
-from tuimon.hosts.host import Channel, Completed, Host, LogPiece
+from tuimon.hosts.host import Ask, Asking, Channel, Completed, Host, LogPiece
 from tuimon.hosts.putting import put
 from tuimon.hosts.quoting import quoted
 from tuimon.hosts.ways import Way
@@ -52,6 +52,16 @@ class Inside:
     def detail(self) -> str:
         """`the container vllm on root@10.1.2.3:22`; empty before `connect`."""
         return self._way.detail(self._outer.detail) if self._held else ""
+
+    @property
+    def ask(self) -> Ask | None:
+        """Who asks for secrets on the way to the machine before it."""
+        return self._outer.ask if isinstance(self._outer, Asking) else None
+
+    @ask.setter
+    def ask(self, ask: Ask | None) -> None:
+        if isinstance(self._outer, Asking):
+            self._outer.ask = ask
 
     @property
     def log_source(self) -> str | None:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from tuimon.hosts import address
 from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.frames import follow
-from tuimon.hosts.host import Channel, Completed, LogPiece
+from tuimon.hosts.host import Ask, Channel, Completed, LogPiece
 from tuimon.hosts.lean import no_search
 from tuimon.hosts.putting import put
 
@@ -29,6 +29,8 @@ class SshHost:
         self._wire: Wire | None = None
         self.python = "python3"
         """The interpreter for our programs there."""
+        self.ask: Ask | None = None
+        """Who asks the user for the passphrase of a key; None = nobody does."""
 
     @property
     def name(self) -> str:
@@ -49,11 +51,11 @@ class SshHost:
     async def connect(self) -> None:
         """Open the link. Raises HostUnreachable, HostKeyUnknown, AccessDenied, BadSshConfig."""
         self.prepare()
-        from tuimon.hosts.dial import dial  # noqa: PLC0415  imports asyncssh
+        from tuimon.hosts.unlocking import dialled  # noqa: PLC0415  imports asyncssh
         from tuimon.hosts.wire import Wire  # noqa: PLC0415  as above
 
         await self.close()
-        self._wire = Wire(self._name, await dial(self._address, self._name, self._given))
+        self._wire = Wire(self._name, await dialled(self._address, self._name, self._given, self.ask))
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from pathlib import Path
 
 import asyncssh
 
 from tuimon.hosts import hostkey
-from tuimon.hosts.errors import AccessDenied, BadSshConfig, HostError, HostUnreachable
+from tuimon.hosts.errors import AccessDenied, BadSshConfig, HostError, HostUnreachable, KeyLocked
+from tuimon.hosts.keyring import Offer
 from tuimon.hosts.quoting import quoted
-
-_DEFAULT_KEYS = ("id_ed25519", "id_ecdsa", "id_rsa", "id_ed25519_sk", "id_ecdsa_sk")
 
 
 async def refused(
@@ -21,15 +19,19 @@ async def refused(
     options: asyncssh.SSHClientConnectionOptions,
     known: object,
     offered: asyncssh.SSHKey | None,
+    offer: Offer,
 ) -> HostError:
     """The error for a connection that did not come about."""
     if isinstance(error, asyncssh.HostKeyNotVerifiable):
+        if offered is None:
+            # A certificate by an authority that nobody trusts: ssh looks at the key in it then.
+            offered = await _ask_for_key(place, options)
         return hostkey.refusal(place, _readable(known), offered, error.reason)
     if isinstance(error, asyncssh.KeyExchangeFailed) and "host key" in error.reason.lower():
         # known_hosts has keys of other types only: asyncssh asks for those, and the server has none of them.
-        return hostkey.refusal(place, _readable(known), await _ask_for_key(options), error.reason)
+        return hostkey.refusal(place, _readable(known), await _ask_for_key(place, options), error.reason)
     if isinstance(error, asyncssh.PermissionDenied):
-        return await asyncio.to_thread(_denied, place, options)
+        return _denied(place, options, offer)
     return unreachable(error, place)
 
 
@@ -74,41 +76,36 @@ def _readable(known: object) -> asyncssh.SSHKnownHosts:
     return known if isinstance(known, asyncssh.SSHKnownHosts) else asyncssh.SSHKnownHosts()
 
 
-async def _ask_for_key(options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKey | None:
+async def _ask_for_key(place: hostkey.Place, options: asyncssh.SSHClientConnectionOptions) -> asyncssh.SSHKey | None:
+    if not place.direct:
+        return None  # behind a jump host another machine may have the same address here
     try:
         async with asyncio.timeout(10):
-            return await asyncssh.get_server_host_key(options.host, options.port, config=None)
+            return await asyncssh.get_server_host_key(
+                options.host, options.port, config=None, server_host_key_algs=hostkey.KINDS
+            )
     except (asyncssh.Error, OSError, ValueError, TimeoutError):
         return None
 
 
-def _denied(place: hostkey.Place, options: asyncssh.SSHClientConnectionOptions) -> AccessDenied:
+def _denied(place: hostkey.Place, options: asyncssh.SSHClientConnectionOptions, offer: Offer) -> AccessDenied:
     """No key was accepted; an encrypted key that nobody unlocked is the usual reason."""
     text = f"{place.name} accepts none of your keys for the user {options.username}"
-    locked = [path for path in _key_files(options) if _encrypted(path)]
-    if locked:
-        names = " and ".join(locked)
+    if offer.locked:
+        path = offer.locked[0]
+        agent = "" if options.agent_path else "eval $(ssh-agent); "
+        error = KeyLocked(
+            f"{text}; {path} needs a passphrase, and the ssh agent has not got it"
+            + (" (no agent runs)" if agent else ""),
+            f"Unlock it with: {agent}ssh-add {path}",
+        )
+        error.path = path
+        return error
+    if offer.hardware:
         return AccessDenied(
-            f"{text}; {names} needs a passphrase, and the ssh agent has not got it"
-            + ("" if options.agent_path else " (no agent runs)"),
-            f"Unlock it with: {'' if options.agent_path else 'eval $(ssh-agent); '}ssh-add {locked[0]}",
+            f"{text}; it would take {offer.hardware[0]}, whose hardware tuimon's own client cannot use here",
+            f"Use the ssh program (--ssh-command ssh), or the agent: ssh-add {offer.hardware[0]}",
         )
     return AccessDenied(
         text, f"Check the user (USER@{place.host}), and that your public key is in its ~/.ssh/authorized_keys there"
     )
-
-
-def _key_files(options: asyncssh.SSHClientConnectionOptions) -> list[str]:
-    named = options.config.get("IdentityFile")
-    paths = [str(path) for path in named] if isinstance(named, list) else [f"~/.ssh/{name}" for name in _DEFAULT_KEYS]
-    return [path for path in paths if Path(path).expanduser().is_file()]
-
-
-def _encrypted(path: str) -> bool:
-    try:
-        asyncssh.read_private_key(Path(path).expanduser())
-    except asyncssh.KeyImportError as error:
-        return "passphrase" in str(error).lower()
-    except (OSError, ValueError, asyncssh.Error):
-        return False
-    return False
