@@ -22,6 +22,7 @@ class Attended(LiveWatch):
     def __init__(self, spec: str, settings: Settings) -> None:
         """Raises HostError, BadCommand."""
         super().__init__(spec, settings)
+        self.asks = True
         self.terminal: Callable[[str], None] | None = None
         self._spec = spec
         self._wanted = settings

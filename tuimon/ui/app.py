@@ -31,7 +31,7 @@ from tuimon.ui.pane import Canvas, Painted
 from tuimon.ui.reasons import reason
 from tuimon.ui.viewing import Viewing
 from tuimon.ui.words import age
-from tuimon.watch.watching import Watching
+from tuimon.watch.watching import Asking, Watching
 
 FRAME = 0.25
 """Seconds between looks at the view: frames cost, lines do not."""
@@ -68,6 +68,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._said = ("", 0.0)
         self._title = ""
         self._soon: Timer | None = None
+        self._asking = False
         self._restore: Callable[[], None] = lambda: None
         self._tty = not endings.terminal_gone()
         self._doing = Doing(self)
@@ -135,10 +136,20 @@ class TuimonApp(Canvas, inherit_bindings=False):
         """Draw what is new; nothing when nothing is."""
         try:
             self._draw()
+            self._attend()
         except Exception as error:  # noqa: BLE001  whatever is wrong with one view, the next one may be drawn
             self._complain(f"drawing failed: {type(error).__name__}: {error}")
         if self._tty and endings.terminal_gone():
             self.exit()
+
+    def _attend(self) -> None:
+        """Ask for a secret where the collector wants one."""
+        watching = self.watching
+        if isinstance(watching, Asking) and (watching.secret_wanted or self._asking):
+            from tuimon.ui.secret import attend  # noqa: PLC0415  Input is only imported when it is used
+
+            self._asking = watching.secret_wanted is not None
+            attend(self.screen, watching)
 
     def _complain(self, words: str) -> None:
         """Say it without drawing anything else: that is what has just failed."""

@@ -14,9 +14,19 @@ from tuimon.ui.boardscreen import BoardScreen
 class Prompt(Input):
     """Asks for a search, a filter or a time."""
 
-    def __init__(self, sign: str, words: str, take: Callable[[str], None]) -> None:
-        super().__init__(placeholder=f"{sign} {words} · Enter goes, Esc leaves", id="prompt", compact=True)
+    def __init__(
+        self,
+        sign: str,
+        words: str,
+        take: Callable[[str], None],
+        left: Callable[[], None] = lambda: None,
+        *,
+        secret: bool = False,
+    ) -> None:
+        hint = f"{sign} {words} · Enter goes, Esc leaves"
+        super().__init__(placeholder=hint, id="prompt", compact=True, password=secret)
         self._take = take
+        self._left = left
         self._before: Widget | None = None
 
     def on_mount(self) -> None:
@@ -34,6 +44,7 @@ class Prompt(Input):
             event.stop()
             event.prevent_default()
             await self._leave()
+            self._left()
 
     async def _leave(self) -> None:
         if isinstance(self.screen, BoardScreen):

@@ -8,6 +8,7 @@ from tuimon.config import Settings
 from tuimon.hosts.errors import HostError, HostUnreachable
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Gap, Linked, Unlinked
+from tuimon.watch.asking import Question
 from tuimon.watch.board import Board
 from tuimon.watch.pauses import Backoff
 from tuimon.watch.session import Acting, Session
@@ -23,11 +24,14 @@ LASTED = 30.0
 class Linking:
     """Keeps the link up for as long as it runs."""
 
-    def __init__(self, host: Host, board: Board, settings: Settings, acting: Acting) -> None:
+    def __init__(
+        self, host: Host, board: Board, settings: Settings, acting: Acting, question: Question | None = None
+    ) -> None:
         self._host = host
         self._board = board
         self._settings = settings
         self._acting = acting
+        self._question = question or Question()
         self._place = Place()
         self._backoff = Backoff()
         self._hurry = asyncio.Event()
@@ -35,7 +39,8 @@ class Linking:
         self._refusal: str | None = None
 
     def hurry(self) -> None:
-        """Do not wait for the next try."""
+        """Do not wait for the next try, in which the user may be asked again."""
+        self._question.willing = True
         self._hurry.set()
 
     async def run(self) -> None:
@@ -74,6 +79,7 @@ class Linking:
         await self._pause(pause)
 
     async def _refused(self, reason: str) -> None:
+        self._question.willing = False
         if reason != self._refusal:
             self._refusal = reason
             self._board.post(Unlinked(reason=reason, refused=True))

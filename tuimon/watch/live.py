@@ -13,10 +13,11 @@ from functools import partial
 
 from tuimon.config import Settings
 from tuimon.hosts import pick
-from tuimon.hosts.host import Host
+from tuimon.hosts.host import Asking, Host
 from tuimon.launch.events import AnyEvent, Gap
 from tuimon.launch.view import LaunchView
 from tuimon.watch.actions import Actions
+from tuimon.watch.asking import Question
 from tuimon.watch.board import Believing, Board
 from tuimon.watch.clock import Clock
 from tuimon.watch.later import Later
@@ -45,6 +46,9 @@ class LiveWatch:
         self._later = Later(self._host.name, settings.patience)
         self._board = Board(launch or self._later, clock or Clock())
         self._ready_made = launch is not None
+        self.asks = False
+        """Somebody sits before it who can be asked for the passphrase of a key."""
+        self._question = Question()
         self._actions: Actions | None = None
         self._linking: Linking | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -56,7 +60,9 @@ class LiveWatch:
         self._loop = new_loop(self._board.trouble)
         self._stop = asyncio.Event()
         self._actions = Actions(self._board, self._settings)
-        self._linking = Linking(self._host, self._board, self._settings, self._actions)
+        self._linking = Linking(self._host, self._board, self._settings, self._actions, self._question)
+        if self.asks and isinstance(self._host, Asking):
+            self._host.ask = self._question.ask
         self._thread.start()
 
     def stop(self) -> None:
@@ -85,6 +91,15 @@ class LiveWatch:
         """Try to connect now, also where the host refused us."""
         if self._linking is not None:
             self._call(self._linking.hurry)
+
+    @property
+    def secret_wanted(self) -> str | None:
+        """The secret that is wanted now, in words; None = nothing."""
+        return self._question.words
+
+    def give_secret(self, secret: str | None) -> None:
+        """Give the secret, or None for no; from any thread."""
+        self._question.answer(secret)
 
     def on_event(self, listener: Callable[[AnyEvent], None]) -> None:
         """Call `listener` with every event, on the collector's thread; its errors are contained."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 from tuimon.launch.view import LaunchView
 
@@ -31,3 +31,15 @@ class Watching(Protocol):
     @property
     def busy(self) -> Action | None:
         """The action that is running now."""
+
+
+@runtime_checkable
+class Asking(Protocol):
+    """A watching that may want a secret of the user's: the passphrase of a key."""
+
+    @property
+    def secret_wanted(self) -> str | None:
+        """What is wanted, in words; None = nothing."""
+
+    def give_secret(self, secret: str | None) -> None:
+        """The secret; None = the user would not."""
