@@ -344,6 +344,9 @@ def _show(host: str, settings: Settings) -> None:
 
 
 def _show_nodes(hosts: tuple[str, ...], settings: Settings) -> None:
+    from tuimon.ui import garbage
+
+    garbage.hold()
     from tuimon.headless.attended_nodes import AttendedNodes
     from tuimon.ui.nodesapp import NodesApp
 

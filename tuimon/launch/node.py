@@ -80,7 +80,8 @@ class NodeView(Struct, frozen=True):
     def last_line(self) -> LogLine | None:
         """The newest line of its log that is not an answer to us."""
         lines = self.view.lines
-        for line in reversed(lines.slice(max(lines.first, lines.end - LOOK_BACK), lines.end)):
+        for number in range(lines.end - 1, max(lines.first, lines.end - LOOK_BACK) - 1, -1):
+            line = lines[number]  # one at a time: each is cleaned and redacted when it is taken
             if not line.ours and not line.gap:
                 return line
         return None

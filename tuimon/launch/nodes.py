@@ -69,7 +69,7 @@ def together(views: Sequence[LaunchView], patience: Patience | None = None) -> N
         nodes = [replace(node, suspect=_is_suspect(node, nodes)) for node in nodes]
     whole = replace(
         nodes[0].view if chief is None else chief.view,
-        now=now, host=f"{len(views)} hosts", link=_link(nodes, chief), verdict=verdict,
+        now=now, host=_name(nodes, chief), link=_link(nodes, chief), verdict=verdict,
         episodes=(), findings=(), earlier=(), broken=_broken(nodes, chief),
     )  # fmt: skip
     nodes.sort(key=_order)
@@ -264,6 +264,11 @@ def _suspects(nodes: list[NodeView]) -> tuple[Suspect, ...]:
             others = f"{len(spin)} other{'s' if len(spin) > 1 else ''}"
             named.append(Suspect(node.host, None, f"does nothing while {others} spin, waiting for it"))
     return tuple(named[:MANY])
+
+
+def _name(nodes: list[NodeView], chief: NodeView | None) -> str:
+    """What the launch is called: `64 hosts`, after the one that is red where one is."""
+    return f"{chief.host}, {len(nodes)} hosts" if chief is not None and chief.red else f"{len(nodes)} hosts"
 
 
 def _link(nodes: list[NodeView], chief: NodeView | None) -> LinkView:

@@ -48,12 +48,13 @@ class NodesHeader(Painted):
         for name, on, count in self.lights():
             shape, ink = ("●", "headgood") if on == count else ("◐", "headwarn") if on else ("○", "headdim")
             end += [(f" {name if width >= 100 else name[:4]} ", "headdim"), (f"{shape} ", ink), (f"{on}/{count} ", ink)]
-        start = flow(_who(view, width), width - width_of(tuple(end)) - 2, (" · ", "headdim"))
+        count = len(self.nodes.nodes) if self.nodes is not None else 0
+        start = flow(_who(view, count, width), width - width_of(tuple(end)) - 2, (" · ", "headdim"))
         return [spread(((" ", "head"), *start), tuple(end), width, "headdim")]
 
 
-def _who(view: LaunchView, width: int) -> list[Row]:
-    parts: list[Row] = [((view.host, "head"),)]
+def _who(view: LaunchView, count: int, width: int) -> list[Row]:
+    parts: list[Row] = [((f"{count} hosts", "head"),)]
     server = view.server
     if server is None:
         return parts

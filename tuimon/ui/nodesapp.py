@@ -44,11 +44,7 @@ class NodesApp(TuimonApp):
 
     @property
     def whole(self) -> LaunchView:
-        """The launch, under the name of the node that decides where something is wrong."""
-        nodes = self.nodes
-        if nodes.decides is None or not nodes.at(nodes.decides).red:
-            return nodes.whole
-        return replace(nodes.whole, host=f"{nodes.at(nodes.decides).host}, {nodes.whole.host}")
+        return self.nodes.whole
 
     @property
     def board(self) -> BoardScreen | None:
