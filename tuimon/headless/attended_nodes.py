@@ -29,6 +29,8 @@ class AttendedNodes(NodesWatch):
         """Raises HostError, BadCommand. A host that is named twice is watched once."""
         self._specs = tuple(dict.fromkeys(specs))
         self._hosts = [LiveWatch(spec, settings) for spec in self._specs]
+        for host in self._hosts:
+            host.asks = True
         super().__init__(self._hosts, settings.patience)
         self.terminal: Callable[[str], None] | None = None
         self._settings = settings
@@ -83,6 +85,18 @@ class AttendedNodes(NodesWatch):
         super().stop()
         stop_all([recorder.stop for recorder in self._recorders], _STOP_WITHIN * 2)
 
+    @property
+    def secret_wanted(self) -> str | None:
+        """The secret that a host wants, in words; None = nothing."""
+        return next((words for host in self._hosts if (words := host.secret_wanted) is not None), None)
+
+    def give_secret(self, secret: str | None) -> None:
+        """The answer, for all hosts that ask for the same: nobody types the passphrase of a key 64 times."""
+        wanted = _key(self.secret_wanted)
+        for host in self._hosts:
+            if host.secret_wanted is not None and _key(host.secret_wanted) == wanted:
+                host.give_secret(secret)
+
     def _send(self, sequence: str) -> None:
         if self.terminal is not None:
             self.terminal(sequence)
@@ -93,6 +107,11 @@ class AttendedNodes(NodesWatch):
 
     def _told(self) -> dict[str, object]:
         return told(self._specs, self.nodes)
+
+
+def _key(words: str | None) -> str:
+    """What is asked for, without the host that it is asked for."""
+    return (words or "").rpartition(" for ")[0] or (words or "")
 
 
 def told(specs: Sequence[str], nodes: NodesView) -> dict[str, object]:
