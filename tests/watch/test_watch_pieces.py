@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tuimon.config import Patience
 from tuimon.errors import TuimonError
 from tuimon.hosts.errors import HostError, HostUnreachable
-from tuimon.launch.events import AnyEvent, Finding, Linked, LogText, Sample, ServerFound
+from tuimon.launch.events import AnyEvent, Finding, Health, Linked, LogText, Sample, ServerFound
 from tuimon.launch.view import LaunchView, Verdict
 from tuimon.watch.announced import shown
 from tuimon.watch.board import Board
@@ -90,6 +90,24 @@ def test_views_are_made_four_times_a_second_at_most_and_once_a_second_at_least()
         clock.time += 0.1
         board.tick()
     assert 9 <= believer.made - made <= 11
+
+
+def test_samples_bring_their_views_and_the_same_answer_again_brings_none() -> None:
+    believer, clock = Believer(), Cranked()
+    board = Board(believer, clock)
+    made = believer.made
+    for quarter in range(40):  # 10 s of a launch that starts: a sample and a refused question each second
+        if quarter % 4 == 0:
+            board.post(Sample(mono=quarter / 4))
+        if quarter % 4 == 2:
+            board.post(Health(address="127.0.0.1:30000", error="refused"))
+        board.tick()
+        clock.time += 0.25
+    assert believer.made - made <= 11
+    board.post(Health(address="127.0.0.1:30000", path="/health", status=200))
+    board.tick()
+    assert believer.made - made <= 12
+    assert board.view.now == clock.now()
 
 
 def test_a_view_stays_the_same_object_until_it_is_made_anew() -> None:

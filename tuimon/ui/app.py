@@ -179,7 +179,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         screen = self.screen
         if not isinstance(screen, Viewing):
             return
-        footer = screen.query(Footer).first() if screen.query(Footer) else None
+        footer = screen.query_one_optional("#footer", Footer)
         if footer is None:  # a new screen is not composed before its first idle moment
             self._seen = ()
             return
@@ -188,7 +188,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         footer.keys = tuple((a.id, shown(a.keys[0]), a.word, self.why(a) is None) for a in actions if a.keys)
         footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
         if screen.HINTS:
-            screen.query_one(Banner).keys = self._banner_keys(self.shown_on(screen))
+            screen.query_one("#banner", Banner).keys = self._banner_keys(self.shown_on(screen))
         screen.show(self.shown_on(screen))
         self._write_title()
 

@@ -9,7 +9,7 @@ from typing import Protocol
 import msgspec
 
 from tuimon.errors import TuimonError
-from tuimon.launch.events import AnyEvent, Finding, Sample, ServerFound, ServerGone
+from tuimon.launch.events import AnyEvent, Finding, Health, Sample, ServerFound, ServerGone
 from tuimon.launch.view import LaunchView
 from tuimon.watch.clock import Clock
 
@@ -17,6 +17,8 @@ REBUILD_AFTER = 0.25
 """A view is made at most four times a second: the screen draws no faster."""
 REBUILD_WITHIN = 1.0
 """And at least once a second: ages count also when nothing happens."""
+SAMPLE_DUE = 1.5
+"""But where samples come each second the next one brings its view: one made just before is drawn for nothing."""
 
 
 class Believing(Protocol):
@@ -48,6 +50,8 @@ class Board:
         self._lock = threading.Lock()
         self._news = threading.Condition()
         self._changed = False
+        self._answer: tuple[object, ...] = ()
+        """The last one of the server's."""
         self._listeners: list[Callable[[AnyEvent], None]] = []
         self._reported: set[str] = set()
         self._view = launch.snapshot(clock.now())
@@ -64,13 +68,13 @@ class Board:
     def post(self, event: AnyEvent) -> None:
         """Stamp an event with our clock and take it in."""
         event = msgspec.structs.replace(event, at=self.clock.now())
+        self._changed |= self._is_news(event)
         self._remember(event)
         try:
             with self._lock:
                 self._launch.apply(event)
         except Exception as error:  # noqa: BLE001  whatever a host made us believe must not end the watching
             self.trouble("judging", error)
-        self._changed = True
         for listener in self._listeners:
             try:
                 listener(event)
@@ -91,7 +95,8 @@ class Board:
         """Make a new view if it is time."""
         now = self.clock.now()
         since = now - self._view.now
-        due = since >= (REBUILD_AFTER if self._changed else REBUILD_WITHIN)
+        flowing = self.sample is not None and now - self.sample.at < SAMPLE_DUE
+        due = since >= (REBUILD_AFTER if self._changed else SAMPLE_DUE if flowing else REBUILD_WITHIN)
         if not due and not at_once:
             return
         self._changed = False
@@ -110,6 +115,13 @@ class Board:
         with self._news:
             self._news.wait_for(lambda: predicate(self._view), timeout)
             return self._view
+
+    def _is_news(self, event: AnyEvent) -> bool:
+        """False for the same answer again: it is asked for each second while a server starts."""
+        if not isinstance(event, Health):
+            return True
+        before, self._answer = self._answer, (event.address, event.path, event.status, event.error)
+        return before != self._answer
 
     def _remember(self, event: AnyEvent) -> None:
         if isinstance(event, Sample):

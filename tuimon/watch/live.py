@@ -10,21 +10,24 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
+from typing import TYPE_CHECKING
 
 from tuimon.config import Settings
 from tuimon.hosts import pick
 from tuimon.hosts.host import Asking, Host
 from tuimon.launch.events import AnyEvent, Gap
 from tuimon.launch.view import LaunchView
-from tuimon.watch.actions import Actions
 from tuimon.watch.asking import Question
 from tuimon.watch.board import Believing, Board
 from tuimon.watch.clock import Clock
 from tuimon.watch.later import Later
-from tuimon.watch.linking import Linking
 from tuimon.watch.loop import new_loop
 from tuimon.watch.tending import end, tend
 from tuimon.watch.watching import Action
+
+if TYPE_CHECKING:
+    from tuimon.watch.actions import Actions
+    from tuimon.watch.linking import Linking
 
 TICK = 0.25
 """Seconds between looks whether a new view is due."""
@@ -57,6 +60,9 @@ class LiveWatch:
 
     def start(self) -> None:
         """Begin; returns before anything is connected."""
+        from tuimon.watch.actions import Actions  # noqa: PLC0415  the first frame need not wait for these
+        from tuimon.watch.linking import Linking  # noqa: PLC0415  10 ms, as above
+
         self._loop = new_loop(self._board.trouble)
         self._stop = asyncio.Event()
         self._actions = Actions(self._board, self._settings)

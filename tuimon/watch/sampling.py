@@ -19,7 +19,6 @@ from tuimon.probe import send
 from tuimon.probe.program.speech import FORSAKEN
 from tuimon.watch.announced import Announced
 from tuimon.watch.board import Board
-from tuimon.watch.degraded import Degraded
 from tuimon.watch.lines import Lines, Reported
 from tuimon.watch.pauses import Backoff
 from tuimon.watch.tending import within
@@ -138,6 +137,8 @@ class Sampling:
         if found is not None:
             self._python.python = found
             return
+        from tuimon.watch.degraded import Degraded  # noqa: PLC0415  hardly ever wanted, and 3 ms to import
+
         await Degraded(self._host, self._board, self._heard, self._settings.log).run()
 
     def _gap(self, reason: str) -> None:
