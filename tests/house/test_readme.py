@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import pytest
+
 from tuimon.cli import cli
-from tuimon.ui.actions import key_table
+from tuimon.ui.actions import NODES, key_table
 
 ROOT = Path(__file__).resolve().parents[2]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -20,6 +22,7 @@ def block(mark: str) -> str:
 
 def test_the_keys_are_those_of_the_table_of_actions() -> None:
     assert key_table().strip() in README
+    assert key_table(NODES).strip() in README
 
 
 def test_every_command_is_listed_and_every_listed_command_exists() -> None:
@@ -43,7 +46,8 @@ def test_every_link_leads_somewhere() -> None:
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_the_screen_in_the_readme_is_one_of_the_tested_ones() -> None:
-    shown = block("screen")
-    golden = (ROOT / "tests" / "ui" / "goldens" / "stall-120x40.txt").read_text(encoding="utf-8")
-    assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in golden.splitlines()]
+@pytest.mark.parametrize(("mark", "golden"), [("screen", "stall-120x40"), ("nodes", "nodes-16-120x30")])
+def test_a_screen_in_the_readme_is_one_of_the_tested_ones(mark: str, golden: str) -> None:
+    shown = block(mark)
+    text = (ROOT / "tests" / "ui" / "goldens" / f"{golden}.txt").read_text(encoding="utf-8")
+    assert [line.rstrip() for line in shown.splitlines()] == [line.rstrip() for line in text.splitlines()]

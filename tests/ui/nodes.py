@@ -44,7 +44,7 @@ def stops() -> LaunchView:
     view = launches.stall()
     verdict = replace(view.verdict, headline="in “weights”: nothing alive", phase="weights", missing=(), suspects=())
     running = PhaseView("weights", "running", start=launches.NOW - 300, count=41, total=64)
-    return replace(view, verdict=verdict, phases=(*launches.phases()[:2], running))
+    return replace(view, verdict=verdict, phases=(*launches.phases()[:2], running), lines=launches.story(6))
 
 
 def two() -> list[LaunchView]:

@@ -150,4 +150,4 @@ def said(node: NodeView) -> tuple[str, bool]:
     line = node.last_line
     if line is None:
         return "", True
-    return clean(f"{line.clock or ''} {line.rank or ''} {line.text[:400]}".strip()), True
+    return clean(" ".join(part for part in (line.clock, line.rank, line.text[:400]) if part)), True

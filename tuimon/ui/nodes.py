@@ -8,6 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
+from tuimon.launch.node import NodeView
 from tuimon.launch.nodes import NodesView
 from tuimon.launch.view import LaunchView
 from tuimon.ui import noderows
@@ -15,11 +16,14 @@ from tuimon.ui.banner import Banner
 from tuimon.ui.board import Board, needs
 from tuimon.ui.footer import Footer
 from tuimon.ui.header import ENGINES
+from tuimon.ui.loglines import Look, entry, rule
 from tuimon.ui.pane import Painted, Pane
-from tuimon.ui.rows import Row, clean, fit, flow, plain, spread, width_of
+from tuimon.ui.rows import Row, cells, clean, fit, flow, plain, spread, width_of
 from tuimon.ui.viewing import Viewing
 from tuimon.ui.words import age
 
+GLIMPSE = 6
+"""Lines left over from which the end of a log is shown in them."""
 STALE = 10.0
 """Seconds without a sample from which a node's data counts as old."""
 
@@ -125,7 +129,9 @@ class NodeList(Pane):
         head = noderows.heading(look, width)
         above, below = self.top, len(nodes) - self.top - len(shown)
         lines = [fit(((f"  ▴ {above} more above", "dim"),), width) if above else head, *rows]
-        return [*lines, fit(((f"  ▾ {below} more below", "dim"),), width)] if below or above else lines
+        if below or above:
+            return [*lines, fit(((f"  ▾ {below} more below", "dim"),), width)]
+        return [*lines, *glimpse(self.nodes.at(self.cursor), width, height - len(lines))]
 
     def _room(self, height: int) -> int:
         """Rows of nodes: the heading takes a line, and where not all fit, what is below takes one."""
@@ -166,6 +172,19 @@ class NodeList(Pane):
         nodes = self.nodes.nodes if self.nodes is not None else ()
         look = noderows.columns(nodes, 200)
         return plain([noderows.heading(look, 200), *(noderows.row(node, look, 200, cursor=False) for node in nodes)])
+
+
+def glimpse(node: NodeView, width: int, height: int) -> list[Row]:
+    """The end of a node's log, where all rows leave room for it."""
+    lines = node.view.lines
+    if height < GLIMPSE or lines.end <= lines.first:
+        return []
+    ranks = max((cells(clean(rank)) for rank in node.ranks), default=0)
+    look = Look(rank_width=min(10, ranks))
+    kept = lines.slice(max(lines.first, lines.end - height + 2), lines.end)
+    log = clean(node.view.server.log or "") if node.view.server else ""
+    head = rule(f"{clean(node.host)} · {log}" if log else clean(node.host), width)
+    return [(), head, *(row for line in kept for row in entry(line, width, look))]
 
 
 class NodesScreen(Viewing, inherit_bindings=False):
