@@ -8,6 +8,7 @@ import threading
 import time
 from pathlib import Path
 
+import jsonschema
 import pytest
 from msgspec.structs import replace
 
@@ -25,6 +26,8 @@ from tuimon.launch.view import LaunchView
 from tuimon.recording.shelf import Limits
 from tuimon.watch.live import LiveWatch
 from tuimon.watch.nodes import NodesWatch, Whole
+
+SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 
 
 class Slow(Cranked):
@@ -115,6 +118,7 @@ def test_one_change_of_the_whole_launch_is_one_alert_with_the_node_that_decides(
     herald.stop()
     (line,) = kept.read_text().splitlines()
     document = json.loads(line)
+    jsonschema.validate(document, json.loads((SCHEMAS / "change.json").read_text()))
     assert (document["schema"], document["host"], document["node"]) == ("tuimon.change/1", "a b c d", "c")
     assert document["verdict"]["state"] == "stalled"
     assert document["verdict"]["suspects"][0]["rank"] == "node3"
