@@ -35,13 +35,23 @@ def _ours(name: str, when: str, program: str, boot: Sequence[str] | None = None)
 ALL: tuple[Sent, ...] = (
     _ours("probe", "always, one for the whole watch", "probe/program and pynvml", send.command()),
     _ours("tail", "when the log is a file", "probe/program/tail.py", send.tail_command()),
-    _ours("stream", "when the log is a container's, a pod's or a journal's", "probe/program/stream.py", send.command()),
+    _ours(
+        "stream",
+        "when the log is a container's, a pod's, a journal's, a tmux pane's",
+        "probe/program/stream.py",
+        send.command(),
+    ),
     Sent("stream: docker", ("docker", "logs", "--timestamps", "-f", "--since=TIME", "NAME"), "started by `stream`"),
     Sent("stream: kubectl", ("kubectl", "logs", "--timestamps", "-f", "-n", "NS", "POD"), "started by `stream`"),
     Sent(
         "stream: journal",
         ("journalctl", "--quiet", "--no-pager", "--all", "-o", "json", "_SYSTEMD_UNIT=UNIT", "-f"),
         "started by `stream`",
+    ),
+    Sent(
+        "stream: tmux",
+        ("tmux", "-u", "-S", "SOCKET", "display-message", "-p", "-t", "%PANE", "…", ";", "capture-pane", "-p", "-J"),
+        "started by `stream` each second; nothing is typed or changed",
     ),
     _ours("stacks", "key s, or when nothing else moves for 10 s", "diagnose/on_host/{find,dump}.py"),
     Sent("stacks: py-spy", ("py-spy", "dump", "--nonblocking", "--json", "-p", "PID"), "started by `stacks`, per rank"),

@@ -74,8 +74,8 @@ def tail_payload(path: str, offset: int, inode: int | None = None, patience: flo
 
 
 def is_stream(path: str) -> bool:
-    """Whether a log is no file but a container's, a pod's or a journal's output: `docker:NAME`, `journal:UNIT` …"""
-    return path.startswith(("docker:", "k8s:", "journal:"))
+    """Whether a log is no file but the output of a container, a pod, a journal, a tmux pane: `docker:NAME` …"""
+    return path.startswith(("docker:", "k8s:", "journal:", "tmux:"))
 
 
 def stream_payload(name: str, offset: int, mark: str | None, patience: float | None = None) -> bytes:
@@ -85,7 +85,7 @@ def stream_payload(name: str, offset: int, mark: str | None, patience: float | N
 
 _NEEDED = {
     "tail": ("__init__", "tail", "speech"),
-    "stream": ("__init__", "stream", "speech", "containers", "journal"),
+    "stream": ("__init__", "stream", "speech", "containers", "journal", "pane"),
 }
 
 

@@ -32,6 +32,8 @@ class Place(Struct):
     """Where reading goes on in output that is no file."""
     ended: int | None = None
     """Where the text of the latest launch ends; None while it runs."""
+    ended_mark: str | None = None
+    """The same, in output that is no file."""
     cut: float | None = None
     """When the file was last seen truncated or replaced."""
     server: ServerFound | None = None
@@ -63,6 +65,8 @@ class Tailing:
             return
         if path != place.path:
             place.path, place.offset, place.inode, place.mark = path, -1, None, _since(server)
+        elif launched_anew and path.startswith("tmux:"):
+            place.mark = place.ended_mark or place.mark  # a pane does not say when it showed what
         elif launched_anew and is_stream(path):
             place.mark = _since(server)
         elif launched_anew:
@@ -73,7 +77,7 @@ class Tailing:
         elif self._task is not None:
             return
         if launched_anew:
-            place.ended = None
+            place.ended = place.ended_mark = None
             self._board.post(LogReset(why="relaunched", offset=max(place.offset, 0)))
         self._restart()
 
@@ -82,7 +86,7 @@ class Tailing:
         place = self._place
         ours = place.server is not None and server.pid == place.server.pid
         if ours and not (place.cut and self._board.clock.now() - place.cut < _RESTART):
-            place.ended = max(place.offset, 0)
+            place.ended, place.ended_mark = max(place.offset, 0), place.mark
 
     async def stop(self) -> None:
         """Stop following."""

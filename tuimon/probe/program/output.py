@@ -1,14 +1,18 @@
 """Where a process's output really goes: a file, a pipe to tee (or any other writer), a container, a terminal."""
 
 import os
+import re
 import stat as modes
 
 from . import procfs
 
+_JOB = re.compile(r"/job_(\d+)\b")
+_PANE = re.compile(r"%\d{1,6}\Z")
 DEPTH = 5
 """Pipes followed one after another: `server | sed … | ts | tee log`."""
 _STDERR_FIRST = ("sglang", "llamacpp", "lmdeploy", "torchrun", "accelerate")
 _RUNTIMES = ("containerd-shim", "conmon", "dockerd", "docker-containerd")
+_STEP = "slurmstepd"
 _NOT_THEIRS = ("ssh", "user@", "docker", "containerd", "cron", "crond", "supervisor", "systemd-")
 """Units whose cgroup others' processes share; the journal of these is not the server's."""
 _INSTEAD = "relaunch it with `> server.log 2>&1` or `2>&1 | tee server.log`, or give --log"
@@ -85,7 +89,7 @@ class Outputs:
         if target.startswith("socket:["):
             return self.socket(pid)
         if target.startswith("/dev/") and not target.startswith("/dev/shm/"):
-            return Output(None, device(target, name), 1)
+            return self.pane(pid, target) or Output(None, device(target, name), 1)
         return self.file(link, target, name)
 
     def file(self, link, target, name):
@@ -114,14 +118,13 @@ class Outputs:
         if depth == 0:
             return Output(None, "its %s goes through too many pipes; give --log" % name, 1)
         reader = self.reader(pid, target)
+        taken = self.taken(pid, reader, depth, name)
+        if taken is not None:
+            return taken
         if reader is None:
             note = "its %s goes into a pipe whose reader cannot be seen; %s" % (name, _INSTEAD)
             return Output(None, note, 2)
         comm = reader.comm
-        if any(comm.startswith(runtime[:15]) for runtime in _RUNTIMES):
-            return self.container(pid)
-        if comm.startswith("systemd-journal"):
-            return self.socket(pid)
         for fd in self.writes(reader.pid):
             found = self.follow(reader.pid, fd, depth - 1)
             if found.path:
@@ -129,6 +132,18 @@ class Outputs:
                 return found
         note = "its %s is read by `%s` (pid %d), which writes to no file; give --log" % (name, comm, reader.pid)
         return Output(None, note, 1)
+
+    def taken(self, pid, reader, depth, name):
+        """What a container's runtime, the journal or Slurm takes; None for any other reader."""
+        comm = reader.comm if reader else ""
+        if comm.startswith(tuple(runtime[:15] for runtime in _RUNTIMES)):
+            return self.container(pid)
+        if comm.startswith("systemd-journal"):
+            return self.socket(pid)
+        # Slurm's daemon is root's: without rights its descriptors are not to be seen.
+        if comm == _STEP or (not comm and any(entry.comm == _STEP for entry in self.table.ancestors(pid))):
+            return self.slurm(pid, depth, name)
+        return None
 
     def reader(self, pid, target):
         """Who reads this pipe: usually somebody's stdin, else any descriptor of an ancestor."""
@@ -192,6 +207,48 @@ class Outputs:
         users = any(part.startswith("user@") for part in parts)
         note = "what %s prints, from the journal" % unit
         return Output("journal:%s%s" % ("user/" if users else "", unit), note, 1)
+
+    def pane(self, pid, tty):
+        """A tmux pane, where the process or one above it was started in one (a process title wipes the environment)."""
+        if not tty.startswith("/dev/pts/"):
+            return None
+        for each in [pid] + [entry.pid for entry in self.table.ancestors(pid)]:
+            found = self.environment(each, (b"TMUX", b"TMUX_PANE"))
+            socket, pane = found.get(b"TMUX", "").split(",")[0], found.get(b"TMUX_PANE", "")
+            if socket.startswith("/") and plain(socket) and _PANE.match(pane):
+                note = "what tmux pane %s shows, at most its last 3,000 lines; a file holds all: %s" % (pane, _INSTEAD)
+                return Output("tmux:%s:%s:%s" % (pane, tty, socket), note, 1)
+        return None
+
+    def slurm(self, pid, depth, name):
+        """Slurm's step daemon sends a step's output to the srun that started it, which writes the file."""
+        job = self.job(pid)
+        for entry in list(self.table.entries.values()):
+            if job and entry.comm == "srun" and self.job(entry.pid) == job:
+                found = self.follow(entry.pid, 1, depth - 1)
+                if found.path:
+                    found.note = "written by srun, which is sent the server's %s" % name
+                    return found
+        note = (
+            "its %s goes to Slurm, which has it written elsewhere; `scontrol show job %s` names the file (StdOut): "
+            "give it as --log where this host can read it, or start the step with srun --output=FILE"
+            % (name, job or "JOB")
+        )
+        return Output(None, note, 1)
+
+    def job(self, pid):
+        """The Slurm job that a process belongs to, None where it belongs to none."""
+        found = _JOB.search(self.group(pid))
+        return found.group(1) if found else None
+
+    def environment(self, pid, names):
+        """These variables of a process, as far as it has them and we may see them."""
+        try:
+            content = self.guard.read("/proc/%d/environ" % pid, 131072, whole=True)
+        except OSError:
+            return {}
+        pairs = [item.split(b"=", 1) for item in content.split(b"\0") if b"=" in item]
+        return {key: os.fsdecode(value) for key, value in pairs if key in names}
 
     def container(self, pid):
         """Output that a container runtime takes."""

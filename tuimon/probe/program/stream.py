@@ -1,4 +1,4 @@
-"""Follows output that is no file: a container's, a pod's, a journal's. The same frames as the tail's.
+"""Follows output that is no file: a container's, a pod's, a journal's, a tmux pane's. The same frames as the tail's.
 
 There are no byte offsets in those; each frame carries a mark (a time, a cursor) after which reading goes on.
 stdout: a JSON header line, then exactly `length` raw bytes. Ends when stdin ends.
@@ -11,6 +11,7 @@ import time
 
 from .containers import ContainerFile, Lines
 from .journal import Journal
+from .pane import EVERY, Pane
 from .speech import listen, write_all
 
 PIECE = 64 * 1024
@@ -52,7 +53,8 @@ class Stream:
     """One name, whatever it is read by."""
 
     def __init__(self, name, offset, mark, out=1):
-        self.ways = sources(name)
+        self.pane = Pane(name[5:]) if name.startswith("tmux:") else None
+        self.ways = sources(name) if self.pane is None else []
         self.position = max(0, offset)
         self.mark = mark
         self.fresh = offset < 0
@@ -71,8 +73,22 @@ class Stream:
                 self.send("denied" if denied else "missing", reason=reason)
             time.sleep(AGAIN)
 
+    def watch(self, pane):
+        """Look at a pane until it is gone; why, in words."""
+        while True:
+            try:
+                text, self.mark, lost = pane.news(self.mark)
+            except ValueError as error:
+                return str(error)
+            if lost:
+                self.send("skipped")
+            self.text(text)
+            time.sleep(EVERY)
+
     def once(self):
         """Read by the first way that works until it ends; why none worked, in words, else None."""
+        if self.pane is not None:
+            return self.watch(self.pane)
         reasons = []
         for way in self.ways:
             cut = False

@@ -1,0 +1,103 @@
+"""What a tmux pane shows, told as it comes: captured each second, never typed into, nothing of tmux changed.
+
+A capture is all that tmux keeps, so what was told before is found again in it, by a mark: a digest of the last lines.
+"""
+
+import hashlib
+import os
+import re
+import subprocess
+
+EVERY = 1.0
+"""Seconds between captures; one takes tmux 1–10 ms."""
+NEAR, MOST = 200, 3000
+"""Lines of history that are captured: where the place is near, and at most."""
+KNOWN = 50
+"""Lines that make a mark."""
+_NAME = re.compile(r"(%[0-9]{1,6}):(/dev/[\w/]+):(/[^\0\n]+)\Z")
+_STATE = "#{pane_tty} #{pane_height} #{cursor_y}"
+
+
+class Pane:
+    """`%3:/dev/pts/5:/tmp/tmux-0/default`: the pane, the terminal that it must be, the server's socket."""
+
+    def __init__(self, name):
+        found = _NAME.match(name)
+        if not found:
+            raise SystemExit("%r is no pane" % name)
+        self.pane, self.tty, self.socket = found.groups()
+        self.open = None  # what was told of the line that is still being written; None = unknown
+
+    def news(self, mark):
+        """(the text since the mark, the new mark, True where something was left out); ValueError says what is wrong."""
+        lines, last = self.capture(NEAR)
+        at = place(lines, mark)
+        if at is None:
+            lines, last = self.capture(MOST)
+            at = place(lines, mark)
+        # Cleared, or faster than we look: what can be seen may have been told, and nothing may come twice.
+        lost = at is None
+        fresh = [] if at is None else lines[at:]
+        if self.open is None:
+            self.open = b"" if at == 0 and not mark else None
+        text = b"".join(self.finished(line) for line in fresh) + self.redrawn(last)
+        return text, digest(lines[-KNOWN:]), lost
+
+    def finished(self, line):
+        """The rest of a line, with its end."""
+        text = self.redrawn(line)
+        self.open = b""
+        return text + b"\n"
+
+    def redrawn(self, line):
+        """What turns the open line into this one: its new end, or all of it after a carriage return."""
+        before, self.open = self.open, line
+        if before is None:
+            return b"\r" + line
+        if line.startswith(before):
+            return line[len(before) :]
+        return b"\r" + line
+
+    def capture(self, history):
+        """(the lines above the cursor, the cursor's line)."""
+        argv = ["tmux", "-u", "-S", self.socket, "display-message", "-p", "-t", self.pane, _STATE, ";"]
+        argv += ["capture-pane", "-p", "-J", "-S", "-%d" % history, "-t", self.pane]
+        environment = dict(os.environ, LC_ALL="C.UTF-8")
+        environment.pop("TMUX", None)
+        try:
+            child = subprocess.Popen(
+                argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+            )
+            out, err = child.communicate(timeout=5)
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.communicate()
+            raise ValueError("tmux does not answer") from None
+        except OSError as error:
+            raise ValueError("tmux cannot be run: %s" % error.strerror) from None
+        rows = out.split(b"\n")[:-1]
+        if child.returncode or not rows:
+            words = err.decode("utf-8", "replace").strip() or "exit %d" % child.returncode
+            raise ValueError("tmux: %s" % words[:200])
+        tty, height, cursor = rows.pop(0).decode("utf-8", "replace").split()
+        if tty != self.tty:
+            raise ValueError("tmux pane %s is another terminal by now (%s)" % (self.pane, tty))
+        # Below the cursor there is nothing yet, or what is redrawn all the time (several bars).
+        rows = [row.rstrip() for row in rows[: len(rows) - (int(height) - 1 - int(cursor))]]
+        return rows[:-1], rows[-1] if rows else b""
+
+
+def digest(lines):
+    """The mark of the place behind these lines."""
+    return "%d:%s" % (len(lines), hashlib.sha1(b"\n".join(lines)).hexdigest())
+
+
+def place(lines, mark):
+    """The index behind the marked lines, searched from the end; None where they are not there."""
+    if not mark or mark.startswith("@"):
+        return 0
+    count = int(mark.split(":", 1)[0])
+    for end in range(len(lines), count - 1, -1):
+        if digest(lines[end - count : end]) == mark:
+            return end
+    return None
