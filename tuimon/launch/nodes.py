@@ -201,6 +201,8 @@ def _headline(nodes: list[NodeView], chief: NodeView) -> str:
     """What is said where nothing is red."""
     words = chief.view.verdict.headline
     if chief.state == "starting":
+        if chief.view.verdict.phase is None:
+            return words
         same = [node for node in _in(nodes, "starting") if node.view.verdict.phase == chief.view.verdict.phase]
         if len(same) == len(nodes):
             return f"{words} on all {len(nodes)} nodes"
