@@ -60,7 +60,7 @@ def _used() -> tuple[int, int]:
     return len(os.listdir("/proc/self/fd")), int(memory.split()[1])
 
 
-@pytest.mark.parametrize("rounds", [8, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("rounds", [8, pytest.param(200, marks=pytest.mark.slow)])
 async def test_links_killed_there_cost_nothing_here(sshd: Sshd, rounds: int) -> None:
     sshd.trust()
     descriptors, memory = await _one_after_the_other(sshd, rounds)
@@ -90,8 +90,9 @@ def test_tuimon_killed_here_leaves_nothing_there(sshd: Sshd, rounds: int) -> Non
         client.stdout.close()
     assert links
     _until_gone(links)
-    assert list(home.iterdir()) == []
-    assert not list((sshd.home).glob(".cache/tuimon/*"))
+    files = [*home.iterdir(), *sshd.home.glob(".cache/tuimon/*")]
+    sys.stdout.write(f"{rounds} clients killed: {len(links)} processes there seen, 0 left, {len(files)} files\n")
+    assert files == []
 
 
 def _below(pids: Iterable[int]) -> set[int]:
