@@ -182,6 +182,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         footer = screen.query_one_optional("#footer", Footer)
         if footer is None:  # a new screen is not composed before its first idle moment
             self._seen = ()
+            self.call_after_refresh(self.tick)
             return
         actions = self._footer_actions()
         footer.said, footer.paused = said, paused
