@@ -13,6 +13,8 @@ from msgspec.structs import replace
 from tests.ui import launches
 from tests.ui.stage import Cranked
 from tuimon.config import Settings
+from tuimon.launch.escapes import clean
+from tuimon.launch.taming import tamed
 from tuimon.launch.view import Evidence, LaunchView, LogLine, PhaseView, ProcessView, Suspect
 from tuimon.ui.app import TuimonApp
 
@@ -30,6 +32,19 @@ PIECES = (
 def text(chance: random.Random, most: int = 12) -> str:
     """Some pieces in a row; now and then a very long one."""
     return "".join(chance.choices(PIECES, k=chance.randint(1, 400 if chance.random() < 0.1 else most)))
+
+
+SGR = ("31", "", "0", "1;4", "7", "8", "5", "30;40", "97;107", "38;5;0", "48;5;231", "38;2;0;0;0", "2;37", "38;5", ";;")
+
+
+def line(chance: random.Random, number: int) -> LogLine:
+    """A line of a log, half of them coloured."""
+    words = text(chance)
+    if chance.random() < 0.5:
+        return LogLine(number, words, launches.NOW, clock=text(chance)[:9], rank=text(chance))
+    pieces = [f"\x1b[{chance.choice(SGR)}m{text(chance, 3)}" for _ in range(chance.randint(1, 9))]
+    written = "".join(pieces).encode("utf-8", "replace")
+    return LogLine(number, tamed(clean(written)), launches.NOW, written=written)
 
 
 def view(seed: int) -> LaunchView:
@@ -53,7 +68,7 @@ def view(seed: int) -> LaunchView:
         signs=tuple(replace(sign, name=t(), text=t()) for sign in base.signs),
         processes=tuple(ProcessView(t(), (n,), "S", t(), 1.0, 1, 1, note=t(), depth=n % 3) for n in range(4)),
         health=replace(base.health, address=t(), path=t(), error=t()),
-        lines=launches.Window([LogLine(n, t(), launches.NOW, clock=t()[:9], rank=t()) for n in range(60)]),
+        lines=launches.Window([line(chance, n) for n in range(60)]),
         commands=(t(), t()),
         findings=(t(),),
         error=t(),

@@ -56,6 +56,15 @@ def test_words_can_be_read_in_every_theme(name: str) -> None:
         assert (high + 0.05) / (low + 0.05) >= 4.5, f"{ink} in {name}"
 
 
+@pytest.mark.parametrize("name", sorted(themes.load()[0]))
+async def test_every_theme_dresses_every_screen(name: str) -> None:
+    async with staged(launches.stall(), (80, 24), Settings(theme=name)) as stage:
+        assert stage.app.theme == name
+        for keys in (("question_mark",), ("escape", "slash"), ("escape", "ctrl+p"), ("escape", "at"), ("escape", "a")):
+            await stage.press(*keys)
+        assert stage.app.is_running
+
+
 @pytest.mark.parametrize(
     ("text", "words"),
     [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import islice
@@ -12,7 +11,9 @@ from msgspec import Struct
 
 from tuimon.engines import prefix
 from tuimon.engines.rule import RuleSeverity
+from tuimon.launch.colours import Coloured
 from tuimon.launch.redact import redact
+from tuimon.launch.taming import tamed
 from tuimon.launch.view import LogLine, Severity
 
 MOST_LINES = 50_000
@@ -23,9 +24,13 @@ SHOWN = 4_000
 _KEPT = 16 * 1024  # bytes of a line that are stored: an argument dump has 7–19 KB
 CHUNK = 512
 """Lines of a full chunk, which never changes again."""
-_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069\ufeff]")
 _KEY = 1024  # bytes of a line that are kept for the lens
 _COST = 120  # bytes that an entry costs beside its text
+
+
+def _cost(text: bytes) -> int:
+    """The same for a line that may have colours."""
+    return _COST + (2 * _COST + len(text.written) if isinstance(text, Coloured) else 0)
 
 
 KEY = frozenset({"milestone", "warning", "error", "fatal"})
@@ -145,7 +150,7 @@ class Logbook:
             self._close()
             opened = self._open
         opened.append(entry)
-        self._open_bytes += len(text) + _COST
+        self._open_bytes += len(entry[0]) + (_COST if type(text) is bytes else _cost(text))
         number = self._end
         self._end = number + 1
         if note.severity in KEY or note.gap:
@@ -159,7 +164,7 @@ class Logbook:
             self._close()
             opened = self._open
         opened.append((text if len(text) <= _KEPT else text[:_KEPT], at, PLAIN))
-        self._open_bytes += len(text) + _COST
+        self._open_bytes += len(text) + (_COST if type(text) is bytes else _cost(text))
         self._end += 1
         self._window = None
 
@@ -232,6 +237,7 @@ def line_of(number: int, entry: Entry) -> LogLine:
         rule=note.rule,
         ours=note.ours,
         raw=None if whole else plain(text)[:_KEPT],
+        written=text.written if isinstance(text, Coloured) else None,
     )
 
 
@@ -247,4 +253,4 @@ def _level(note: Note, level: str | None) -> Severity:
 
 def plain(text: bytes) -> str:
     """Text that is safe to show: valid, one line, no control or direction characters, no secrets."""
-    return redact(_CONTROLS.sub("", text.decode("utf-8", "replace").replace("\t", "    ")))
+    return redact(tamed(text))

@@ -9,12 +9,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tuimon.launch.colours import remember
+from tuimon.launch.escapes import clean
+
 LONGEST = 256 * 1024
 """Bytes of one line that are kept: SGLang's argument dump is 7–19 KB."""
 _SLICE = 1024 * 1024
-_ANSI = re.compile(
-    rb"\x1b(?:\[[0-9;:?<=>]*[ -/]*[@-~]|\][^\x07\x1b\r\n]{0,400}(?:\x07|\x1b\\)|[()][0-9A-Za-z]|[ -/]*[0-~])?"
-)
 # Tried where a line begins only: tried everywhere it would be quadratic, and most of the time of a big file.
 _TOO_LONG = re.compile(rb"(?<![^\r\n])([^\r\n]{%d})[^\r\n]+" % LONGEST)
 _LINE_END = re.compile(rb"\r+\n")
@@ -69,7 +69,9 @@ class Splitter:
         body = text[:cut]
         if cut > LONGEST and max(map(len, body.split(b"\n"))) > LONGEST:
             body = _TOO_LONG.sub(rb"\1", body)
-        return self._split(clean(body))
+        first = self._line
+        segments = self._split(clean(body))
+        return remember(segments, body, first) if b"\x1b[" in body else segments
 
     def _split(self, body: bytes) -> list[Segment]:
         if b"\r" in body:
@@ -107,12 +109,3 @@ def _unglued(piece: bytes, number: int) -> Iterator[Segment]:
             start = at
         at = piece.find(_GLUE, at + 1)
     yield piece[start:] if start else piece, number
-
-
-def clean(text: bytes) -> bytes:
-    """Without ANSI escapes and NULs (a truncated log that is still written to begins with a hole of them)."""
-    if b"\x1b" in text:
-        text = _ANSI.sub(b"", text)
-    if b"\0" in text:
-        text = text.replace(b"\0", b"")
-    return text

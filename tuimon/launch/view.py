@@ -278,6 +278,8 @@ class LogLine(Struct, frozen=True):
     """Not a line of the log: a mark for something we skipped or that was reset."""
     raw: str | None = None
     """The whole line where `text` is not all of it (for copying and search)."""
+    written: bytes | None = None
+    """The line as the server wrote it, escapes and all, where it has colours: for `colours.runs` alone."""
 
 
 class Lines(Protocol):

@@ -6,6 +6,9 @@ from rich.style import Style
 from textual.color import Color
 from textual.theme import Theme
 
+from tuimon.ui import pens
+
+_MOST_PENS = 500
 # name: (foreground, background, attributes); a word is a field of the theme, a pair "a+b" is b on the way to a.
 _RECIPES: dict[str, tuple[str, str, str]] = {
     "text": ("foreground", "background", ""),
@@ -54,13 +57,24 @@ class Inks:
     """Styles by ink name for one theme."""
 
     def __init__(self, theme: Theme, *, no_color: bool = False) -> None:
+        self._theme, self._no_color = theme, no_color
+        self._pens: dict[str, Style] = {}
         self._styles = {
             name: Style.parse(_MONO.get(name, extra)) if no_color else _mix(theme, front, back, extra)
             for name, (front, back, extra) in _RECIPES.items()
         }
 
     def __getitem__(self, name: str) -> Style:
-        return self._styles.get(name) or self._styles["text"]
+        return self._styles.get(name) or (self._pen(name) if name.startswith(pens.PREFIX) else self._styles["text"])
+
+    def _pen(self, name: str) -> Style:
+        """A colour of the log's own; at most so many are kept, it may have sixteen million."""
+        if name not in self._pens:
+            if len(self._pens) >= _MOST_PENS:
+                self._pens.clear()
+            words = name.removeprefix(pens.PREFIX)
+            self._pens[name] = pens.style(words, self._theme, self._styles["text"], no_color=self._no_color)
+        return self._pens[name]
 
 
 def _mix(theme: Theme, front: str, back: str, extra: str) -> Style:

@@ -7,7 +7,9 @@ from collections.abc import Iterator
 
 from msgspec import Struct
 
+from tuimon.launch import colours
 from tuimon.launch.view import LogLine
+from tuimon.ui.pens import PREFIX
 from tuimon.ui.rows import Row, Span, cells, clean, cut, fit, left
 
 MARKS = {
@@ -40,10 +42,15 @@ def entry(line: LogLine, width: int, look: Look, *, marked: bool = False) -> lis
         start.append((left(clean(line.rank or ""), look.rank_width) + " ", "mem"))
     lead = sum(cells(text) for text, _ in start)
     # Cutting before cleaning: a line may be 4,000 characters, and what is not shown need not be cleaned.
-    text = clean(line.text if look.wrap else line.text[: max(0, width - lead) + 1])
+    shown = line.text if look.wrap else line.text[: max(0, width - lead) + 1]
+    text = clean(shown)
+    # Cleaning may drop or add characters; then nobody knows which ones the colours are for.
+    runs = colours.runs(line.written, line.text) if line.written and text == shown and not line.ours else ()
     rows: list[Row] = []
+    at = 0
     for piece in _pieces(text, max(1, width - lead), wrap=look.wrap):
-        body = tuple(highlight(piece, ink, look.pattern))
+        body = tuple(highlight(dyed(piece, at, ink, runs), look.pattern))
+        at += len(piece)
         row = (*start, *body) if not rows else ((" " * lead, "text"), *body)
         rows.append(tuple((part, "cursor") for part, _ in fit(row, width)) if marked else row)
     return rows
@@ -68,15 +75,41 @@ def _split(text: str, room: int) -> tuple[str, str]:
     return text[:end], text[end:]
 
 
-def highlight(text: str, ink: str, pattern: re.Pattern[str] | None) -> Iterator[Span]:
+def dyed(text: str, at: int, ink: str, runs: colours.Runs) -> Row:
+    """A piece of a line, which begins at character `at` of it, in the line's own colours, else in `ink`."""
+    row: list[Span] = []
+    place, own = 0, ink
+    for start, words in runs:
+        edge = max(0, min(start - at, len(text)))
+        if edge > place:
+            row.append((text[place:edge], ink))
+            place = edge
+        ink = PREFIX + words if words else own
+    row.append((text[place:], ink))
+    return tuple(row)
+
+
+def highlight(row: Row, pattern: re.Pattern[str] | None) -> Iterator[Span]:
     """The text with its search hits in another ink."""
+    if pattern is None:
+        yield from row
+        return
+    hits = [hit.span() for hit in pattern.finditer("".join(text for text, _ in row)) if hit.end() > hit.start()]
     at = 0
-    for hit in pattern.finditer(text) if pattern else ():
-        if hit.end() > hit.start():
-            yield text[at : hit.start()], ink
-            yield hit.group(), "hit"
-            at = hit.end()
-    yield text[at:], ink
+    for text, ink in row:
+        yield from _struck(text, ink, at, hits)
+        at += len(text)
+
+
+def _struck(text: str, ink: str, at: int, hits: list[tuple[int, int]]) -> Iterator[Span]:
+    place = 0
+    for start, end in hits:
+        first, last = max(place, start - at), min(len(text), end - at)
+        if first < last:
+            yield text[place:first], ink
+            yield text[first:last], "hit"
+            place = last
+    yield text[place:], ink
 
 
 def rule(words: str, width: int, ink: str = "dim") -> Row:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from textual.color import Color, ColorParseError
-from textual.theme import Theme
+from textual.theme import BUILTIN_THEMES, Theme
 
 from tuimon.config import config_dir
 from tuimon.ui.errors import BadTheme
@@ -50,11 +50,14 @@ def read(path: Path) -> Theme:
     absent = [field for field in FIELDS if field not in colors]
     if absent:
         raise BadTheme(f"Theme {path.name} lacks {', '.join(absent)}")
+    dark, ansi = bool(content.get("dark", True)), bool(content.get("ansi", False))
+    # Textual's own style sheets ask for these, and it dies where a theme of the terminal's colours lacks them.
+    needed = BUILTIN_THEMES["ansi-dark" if dark else "ansi-light"].variables if ansi else {}
     return Theme(
         name=str(content.get("name", path.stem)),
-        dark=bool(content.get("dark", True)),
-        variables={field: colors[field] for field in OWN if field in colors},
-        ansi=bool(content.get("ansi", False)),
+        dark=dark,
+        variables=needed | {field: colors[field] for field in OWN if field in colors},
+        ansi=ansi,
         **{field: colors[field] for field in FIELDS},
     )
 
