@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-PURE = ("tuimon.launch.state", "tuimon.engines.grammar", "tuimon.recording.folder")
+PURE = ("tuimon.launch.state", "tuimon.launch.nodes", "tuimon.engines.grammar", "tuimon.recording.folder")
 SCREEN_AND_WIRE = ("textual", "asyncssh", "watchfiles")
 
 
@@ -29,8 +29,9 @@ def test_the_command_line_loads_nothing_heavy() -> None:
     assert not loaded & {*SCREEN_AND_WIRE, "msgspec", "asyncio", "tuimon.watch", "tuimon.ui"}
 
 
-def test_the_screen_paints_before_ssh_is_loaded() -> None:
-    assert "asyncssh" not in modules_after("tuimon.ui.app")
+@pytest.mark.parametrize("app", ["tuimon.ui.app", "tuimon.ui.nodesapp, tuimon.headless.attended_nodes"])
+def test_the_screen_paints_before_ssh_is_loaded(app: str) -> None:
+    assert "asyncssh" not in modules_after(app)
 
 
 def test_the_watch_loads_ssh_only_when_it_connects() -> None:

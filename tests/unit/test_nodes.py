@@ -181,6 +181,12 @@ def test_a_red_verdict_of_before_the_link_was_lost_counts_no_more() -> None:
     )
 
 
+def test_where_all_that_is_seen_spins_the_unseen_node_may_be_what_they_wait_for() -> None:
+    nodes = together([spins("node1"), spins("node2"), lost("node3")])
+    assert nodes.verdict.alarms == ("node3 cannot be seen: link lost; the others may wait for it",)
+    assert "node3" not in [one.rank for one in nodes.verdict.suspects]
+
+
 def test_where_no_host_can_be_seen_nothing_is_judged() -> None:
     nodes = together([lost("node1"), lost("node2")])
     assert (nodes.verdict.state, nodes.whole.link.state, nodes.decides) == ("unreachable", "lost", None)

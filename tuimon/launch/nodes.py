@@ -176,7 +176,7 @@ def _verdict(nodes: list[NodeView], chief: NodeView | None, now: float) -> Verdi
         since = min((link.since for link in links), default=now)
         return Verdict("unreachable", since, f"none of {len(nodes)} hosts can be seen: {nodes[0].note or ''}")
     verdict = chief.view.verdict
-    unknown, lacking = _unknown(nodes), _lacking_words(nodes, chief)
+    unknown, lacking = _unknown(nodes, chief), _lacking_words(nodes, chief)
     common = {"alarms": (*verdict.alarms, *unknown, *lacking), "wants_stacks": False}
     if chief.red:
         return replace(
@@ -230,14 +230,15 @@ def _others(nodes: list[NodeView], chief: NodeView) -> str:
     return "".join(pieces)
 
 
-def _unknown(nodes: list[NodeView]) -> list[str]:
-    """What cannot be seen: never a reason for red, always worth a word."""
+def _unknown(nodes: list[NodeView], chief: NodeView) -> list[str]:
+    """What cannot be seen: never a reason for red, always worth a word; where all that is seen spins, two."""
     them = [node for node in nodes if node.unseen and not (node.note or "").startswith("connecting")]
     if not them:
         return []
     why = {node.note for node in them}
     reason = f": {why.pop()}" if len(why) == 1 else ""
-    return [f"{_listed([node.host for node in them])} cannot be seen{reason}"]
+    wait = "; the others may wait for it" if chief.state == "spinning" else ""
+    return [f"{_listed([node.host for node in them])} cannot be seen{reason}{wait}"]
 
 
 def _lacking_words(nodes: list[NodeView], chief: NodeView) -> list[str]:

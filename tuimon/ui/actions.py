@@ -38,6 +38,11 @@ def needs_draft(view: LaunchView) -> str | None:
     return None if launched(view.server.argv) else "this launch names no draft model"
 
 
+def needs_launches(view: LaunchView) -> str | None:
+    """Only where several launches run."""
+    return None if view.launches else "only one launch was found on this host"
+
+
 def read_only(_view: LaunchView) -> str | None:
     """Never, because tuimon was started so."""
     return "tuimon was started read-only"
@@ -86,6 +91,7 @@ _ASK: tuple[Action, ...] = (
             ("abort", "a", "Kill one rank to get its stacks; asks twice"),
         )
     ),
+    _ask("launches", "o", "Choose among the launches that run on this host", 0, needs_launches),
     _ask("findings", "i", "What was found: findings, stalls that ended, earlier launches, the first error", 0, always),
     _ask("commands", "at", "Every command that was sent to the host", 0, always),
 )
@@ -147,8 +153,8 @@ REPLAY: tuple[Action, ...] = (
 """Only while a recording is shown."""
 NODES: tuple[Action, ...] = (
     Action("open", ("enter",), "open", "Open the board of the node under the cursor (a click does it too)", "Nodes"),
-    Action("next_node", ("right_square_bracket",), "next node", "To the next node, as the list has them", "Nodes", 12),
-    Action("previous_node", ("left_square_bracket",), "node before", "To the node before", "Nodes", 13),
+    Action("next_node", ("right_square_bracket",), "next node", "To the next node, as the list has them", "Nodes"),
+    Action("previous_node", ("left_square_bracket",), "node before", "To the node before", "Nodes"),
 )
 """Only while several hosts are watched."""
 ACTIONS: tuple[Action, ...] = (*_ASK, *_LOG, *_MOVE, *_SCREEN)
