@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from tuimon.launch import logbook
 from tuimon.launch.logbook import Logbook, Note
 
 
@@ -27,6 +28,25 @@ def test_bytes_are_bounded_too() -> None:
         book.add(b"x" * 2_000, 1.0)
     window = book.window()
     assert (window.end - window.first) * 2_000 < 1_000_000 + 512 * 2_200
+
+
+def test_the_logs_of_many_hosts_are_bounded_together() -> None:
+    def fill() -> int:
+        book = Logbook()
+        for number in range(40_000):
+            book.add(b"x" * 1000, float(number))
+        window = book.window()
+        return window.end - window.first
+
+    alone = fill()
+    try:
+        logbook.share(64)
+        among_many = fill()
+    finally:
+        logbook.share(1)
+    assert alone * 1000 <= logbook.MOST_BYTES
+    assert among_many * 1000 * 64 <= logbook.ALL_BYTES
+    assert among_many > 3_000
 
 
 def test_redraws_of_a_bar_take_one_line() -> None:

@@ -48,6 +48,9 @@ class AttendedNodes(NodesWatch):
         self._recorders = [recorder for recorder in recorders if recorder is not None]
 
     def _start(self) -> None:
+        from tuimon.launch.logbook import share  # noqa: PLC0415  grammars are behind it, which a first frame waits not for
+
+        share(len(self._specs))
         super()._start()
         with self._begun:
             if not self._ended:

@@ -18,6 +18,8 @@ from tuimon.launch.view import LogLine, Severity
 
 MOST_LINES = 50_000
 MOST_BYTES = 16 * 1024 * 1024
+ALL_BYTES = 256 * 1024 * 1024
+"""Of the logbooks of all hosts together: 16 of them may fill theirs."""
 MOST_KEY_LINES = 5_000
 SHOWN = 4_000
 """Characters of a line that are shown."""
@@ -117,12 +119,20 @@ class Window:
 EMPTY = Window(((),), 0, 0)
 
 
+_books = [1]
+
+
+def share(books: int) -> None:
+    """So many logbooks are kept at once from now on: said once, when the program starts."""
+    _books[0] = max(1, books)
+
+
 class Logbook:
     """Appends lines and forgets the oldest. Numbers never start again, also not after a rotation."""
 
-    def __init__(self, most_lines: int = MOST_LINES, most_bytes: int = MOST_BYTES) -> None:
+    def __init__(self, most_lines: int = MOST_LINES, most_bytes: int | None = None) -> None:
         self._most_lines = most_lines
-        self._most_bytes = most_bytes
+        self._most_bytes = min(MOST_BYTES, ALL_BYTES // _books[0]) if most_bytes is None else most_bytes
         self._chunks: deque[tuple[tuple[Entry, ...], int]] = deque()
         self._open: list[Entry] = []
         self._open_bytes = 0
