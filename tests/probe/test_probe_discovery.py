@@ -15,7 +15,7 @@ from typing import IO, Any
 
 import pytest
 
-from tuimon.launch.events import Finding, Sample, ServerFound, ServerGone
+from tuimon.launch.events import Finding, Launches, Sample, ServerFound, ServerGone
 
 Probe = Callable[..., Any]
 Server = Callable[..., subprocess.Popen[bytes]]
@@ -194,6 +194,34 @@ def test_the_newest_launch_is_chosen_and_the_other_one_mentioned(probe: Probe, s
     assert watching.until(ServerFound).pid == newer.pid
     other = watching.until(Finding, lambda finding: finding.kind == "other_launch")
     assert other.source == "discovery"
+
+
+def test_several_launches_are_listed_and_the_one_that_is_asked_for_is_taken(probe: Probe, sglang: Server) -> None:
+    older = sglang(TICKING, "--model-path", "/models/older", "--port", "11", "--api-key", "secret")
+    time.sleep(0.05)  # start times count in 10 ms
+    newer = sglang()
+    watching = probe()
+    told = watching.until(Launches)
+    assert [one.pid for one in told.found] == [newer.pid, older.pid]
+    assert (told.found[1].engine, told.found[1].model, told.found[1].port) == ("sglang", "/models/older", 11)
+    assert told.found[1].age > told.found[0].age
+    watching.request(do="pid", pid=1)  # no launch: nothing changes
+    watching.request(do="pid", pid=older.pid)
+    seen = watching.until(ServerFound, lambda found: found.pid != newer.pid)
+    assert seen.pid == older.pid
+    assert watching.until(Sample, lambda sample: sample.processes and sample.processes[0].pid == older.pid)
+    assert not [event for event in watching.events if isinstance(event, ServerGone)]
+    newer.kill()
+    newer.wait()
+    assert watching.until(Launches).found == ()  # one is no choice
+
+
+def test_a_probe_that_is_started_anew_begins_with_the_launch_that_was_chosen(probe: Probe, sglang: Server) -> None:
+    older = sglang()
+    time.sleep(0.05)  # as above
+    newer = sglang()
+    assert probe(prefer=older.pid).until(ServerFound).pid == older.pid
+    assert probe(prefer=1).until(ServerFound).pid == newer.pid
 
 
 RANKS = """

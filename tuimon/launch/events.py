@@ -86,6 +86,23 @@ class ServerFound(Event, frozen=True, kw_only=True, tag=True):
         return self.started is None or other.started is None or abs(self.started - other.started) < _SAME_START
 
 
+class Running(Struct, frozen=True):
+    """A launch that runs on the host."""
+
+    pid: int
+    engine: str | None = None
+    model: str | None = None
+    port: int | None = None
+    age: float | None = None
+    """Seconds since it began."""
+
+
+class Launches(Event, frozen=True, kw_only=True, tag=True):
+    """All launches that run on the host, newest first; told where there are several, and when that changes."""
+
+    found: tuple[Running, ...]
+
+
 class ServerGone(Event, frozen=True, kw_only=True, tag=True):
     """Every process of the server has exited."""
 
@@ -289,6 +306,6 @@ class Gap(Event, frozen=True, kw_only=True, tag=True):
 
 
 AnyEvent = (
-    Linked | Unlinked | ServerFound | ServerGone | LogText | LogReset | LogUnreadable | Sample | Health | Metrics
-    | Stacks | Collectives | UsualTimes | Finding | Report | CommandRun | Gap
+    Linked | Unlinked | ServerFound | ServerGone | Launches | LogText | LogReset | LogUnreadable | Sample | Health
+    | Metrics | Stacks | Collectives | UsualTimes | Finding | Report | CommandRun | Gap
 )  # fmt: skip

@@ -14,6 +14,7 @@ from tuimon.launch.events import (
     Finding,
     Gap,
     Health,
+    Launches,
     Linked,
     LogReset,
     LogText,
@@ -32,7 +33,7 @@ from tuimon.launch.run import Run
 from tuimon.launch.standing import standing
 from tuimon.launch.usual import with_usual
 from tuimon.launch.verdict import judge
-from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, ProcessView, Verdict
+from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView, LinkView, ProcessView, RunningView, Verdict
 from tuimon.launch.waits import alarm_words
 
 MAX_COMMANDS = 200
@@ -58,6 +59,7 @@ class Launch:
         self._cost: tuple[float, float] | None = None
         self._probe_cost: float | None = None
         self._usual: UsualTimes | None = None
+        self._running: Launches | None = None
 
     def apply(self, event: AnyEvent) -> None:
         """Take one event."""
@@ -98,6 +100,8 @@ class Launch:
             case Finding():
                 run.findings.append(event)
                 self._take_own(event)
+            case Launches():
+                self._running = event
             case Report():
                 run.reports[event.of] = event
             case CommandRun():
@@ -185,6 +189,7 @@ class Launch:
             usual_launches=run.usual.launches if run.usual else 0,
             error=_error_words(run),
             earlier=tuple(self.earlier),
+            launches=self._launches(),
             collectives=run.collectives,
             reports=tuple(run.reports.values()),
             own_errors=tuple(self._own_errors),
@@ -194,6 +199,19 @@ class Launch:
         """This launch's, and those of our own errors that came before it."""
         told = [finding.text for finding in self.run.findings]
         return [text for text in self._own_errors if text not in told] + told
+
+    def _launches(self) -> tuple[RunningView, ...]:
+        told, server = self._running, self.run.server
+        if told is None:
+            return ()
+        return tuple(
+            RunningView(
+                pid=one.pid, engine=one.engine, model=one.model, port=one.port,
+                started=None if one.age is None else told.at - one.age,
+                watched=server is not None and server.pid == one.pid,
+            )
+            for one in told.found
+        )  # fmt: skip
 
     def _is_silent(self, now: float) -> bool:
         """Nothing was alive for so long that no phase may promise when it ends."""

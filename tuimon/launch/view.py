@@ -107,6 +107,18 @@ class ServerView(Struct, frozen=True):
     argv: tuple[str, ...] = ()
 
 
+class RunningView(Struct, frozen=True):
+    """One of several launches on the host."""
+
+    pid: int
+    engine: str | None
+    model: str | None
+    port: int | None
+    started: float | None
+    """tuimon's clock."""
+    watched: bool
+
+
 class PhaseView(Struct, frozen=True):
     """One line of the timeline."""
 
@@ -328,6 +340,8 @@ class LaunchView(Struct, frozen=True):
     probe_cost: float | None = None
     """% of one core on the host."""
     usual_launches: int = 0
+    launches: tuple[RunningView, ...] = ()
+    """All launches on the host, newest first, where there are several."""
     error: str | None = None
     """First error of the log in one line, with its advice."""
     earlier: tuple[EarlierLaunch, ...] = ()

@@ -34,6 +34,8 @@ class ProbeOptions(Struct, frozen=True):
     """Seconds between samples."""
     pid: int | None = None
     """The server's pid, instead of looking for one."""
+    prefer: int | None = None
+    """The pid of the launch to begin with, where it runs among others; None = the newest."""
     port: int | None = None
     log: str | None = None
     engine: str | None = None

@@ -119,6 +119,11 @@ class Doing:
 
         self._push(FindingsScreen())
 
+    def _launches(self) -> None:
+        from tuimon.ui.launches import LaunchesScreen  # noqa: PLC0415  first paint need not wait for it
+
+        self._push(LaunchesScreen(self._app.watching, self._app.say))
+
     def _help(self) -> None:
         from tuimon.ui.listings import HelpScreen  # noqa: PLC0415  first paint need not wait for it
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from tuimon.hosts.quoting import quoted
-from tuimon.launch.events import Finding, Health, Metrics, Sample, ServerFound, ServerGone
+from tuimon.launch.events import Finding, Health, Launches, Metrics, Sample, ServerFound, ServerGone
 
 LONGEST = 4 << 20
 """Bytes; a sample of 2,000 processes is about 1 MB."""
@@ -15,7 +15,7 @@ LONGEST = 4 << 20
 GREETING = 200
 """Lines that a login shell may print before the first event."""
 
-Reported = ServerFound | ServerGone | Sample | Health | Metrics | Finding
+Reported = ServerFound | ServerGone | Launches | Sample | Health | Metrics | Finding
 """What a probe may say; the rest of the events is not a host's to tell."""
 
 _decoder = msgspec.json.Decoder(Reported)

@@ -43,6 +43,10 @@ class Linking:
         self._question.willing = True
         self._hurry.set()
 
+    def see(self, pid: int) -> None:
+        """See this launch, of several on the host."""
+        self._place.chosen = pid
+
     async def run(self) -> None:
         """Connect and collect, for ever."""
         while True:

@@ -98,6 +98,11 @@ class LiveWatch:
         if self._linking is not None:
             self._call(self._linking.hurry)
 
+    def see(self, pid: int) -> None:
+        """See this launch from now on, of several on the host."""
+        if self._linking is not None:
+            self._call(partial(self._linking.see, pid))
+
     @property
     def secret_wanted(self) -> str | None:
         """The secret that is wanted now, in words; None = nothing."""

@@ -10,7 +10,7 @@ from contextlib import suppress
 from tuimon.config import Patience
 from tuimon.launch.nodes import NodesView, together
 from tuimon.launch.view import LaunchView
-from tuimon.watch.watching import Action, Watching
+from tuimon.watch.watching import Action, Choosing, Watching
 
 EVERY = 0.2
 """Seconds between two looks at all of them: 64 hosts tell something new at every moment, and the screen draws four
@@ -71,6 +71,12 @@ class NodesWatch:
     def ask(self, action: Action) -> None:
         """Ask for an action on the host that was chosen."""
         self.watches[self.chosen].ask(action)
+
+    def see(self, pid: int) -> None:
+        """See this launch of the host that was chosen."""
+        watch = self.watches[self.chosen]
+        if isinstance(watch, Choosing):
+            watch.see(pid)
 
     @property
     def busy(self) -> Action | None:

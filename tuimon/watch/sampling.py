@@ -34,7 +34,14 @@ class _Path:
 class Sampling:
     """Runs the probe for as long as the link is up."""
 
-    def __init__(self, host: Host, board: Board, settings: Settings, heard: Callable[[Reported], None]) -> None:
+    def __init__(
+        self,
+        host: Host,
+        board: Board,
+        settings: Settings,
+        heard: Callable[[Reported], None],
+        chosen: Callable[[], int | None],
+    ) -> None:
         self._host = Announced(host, "sample GPUs, processes and health", board.post, board.clock)
         self._python = host if isinstance(host, WithPython) else _Path()
         self._nvml: bytes | None = getattr(host, "probe_nvml", None)
@@ -43,6 +50,9 @@ class Sampling:
         self._settings = settings
         self._heard = heard
         self._channel: Channel | None = None
+        self._chosen = chosen
+        """The launch among several that the user wants to see."""
+        self._preferred: int | None = None
         self._told: dict[str, bool] = {}
         self._restarted = False
         """After a silence, and nothing was heard since."""
@@ -61,6 +71,9 @@ class Sampling:
     def look(self, view: LaunchView) -> None:
         """Tell the probe what this state needs: PCIe costs 20 ms a call, /metrics a request."""
         state = view.verdict.state
+        if self._channel is not None and self._chosen() != self._preferred:
+            self._preferred = self._chosen()
+            self._channel.write(msgspec.json.encode({"do": "pid", "pid": self._preferred}) + b"\n")
         self._tell("quiet", {"on": state == "quiet" or state in RED})
         self._tell("serving", {"metrics": state in {"ready", "serving", "failing"}})
 
@@ -152,6 +165,7 @@ class Sampling:
 
     def _options(self) -> send.ProbeOptions:
         settings = self._settings
+        self._preferred = self._chosen()
         key = None
         if settings.api_key_env:
             key = os.environ.get(settings.api_key_env)
@@ -161,6 +175,7 @@ class Sampling:
         return send.ProbeOptions(
             interval=settings.interval,
             pid=settings.pid,
+            prefer=self._preferred,
             port=settings.port,
             log=settings.log,
             engine=settings.engine,

@@ -39,7 +39,7 @@ class Session:
         self._acting = acting
         self._blind = True
         self._tailing = Tailing(host, board, place, settings.log)
-        self._sampling = Sampling(host, board, settings, self._heard)
+        self._sampling = Sampling(host, board, settings, self._heard, lambda: place.chosen)
 
     async def run(self) -> str:
         """Collect until the link breaks; the reason in words."""

@@ -38,6 +38,8 @@ class Place(Struct):
     """When the file was last seen truncated or replaced."""
     server: ServerFound | None = None
     """The latest one."""
+    chosen: int | None = None
+    """The launch that the user wants to see, where several run."""
 
 
 class Tailing:

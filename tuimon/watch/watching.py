@@ -34,6 +34,14 @@ class Watching(Protocol):
 
 
 @runtime_checkable
+class Choosing(Protocol):
+    """A watching that can see another launch of the same host."""
+
+    def see(self, pid: int) -> None:
+        """See this launch from now on; the one seen so far stays among the earlier ones."""
+
+
+@runtime_checkable
 class Asking(Protocol):
     """A watching that may want a secret of the user's: the passphrase of a key."""
 

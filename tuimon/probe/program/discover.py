@@ -12,6 +12,8 @@ EVERY = 2.0
 """Seconds between scans for a launch."""
 REFRESH = 10.0
 """Seconds between looks at every process's name (an old shell may exec a server)."""
+MOST = 16
+"""Launches that are listed."""
 _SHELLS = ("sh", "bash", "dash", "zsh", "fish", "ksh", "tcsh", "csh", "tmux", "screen", "sshd", "su", "sudo")
 
 
@@ -47,6 +49,8 @@ class Discovery:
         self.refreshed = 0.0
         self.own = os.getpid()
         self.others = set()
+        self.wanted = options.get("prefer")  # the launch that the user chose
+        self.listed = []
         self.complained = False
 
     def look(self, now, fresh):
@@ -79,7 +83,12 @@ class Discovery:
             self.choose_pid(now)
             return
         roots = self.roots(now)
+        self.survey(roots, now)
         current = self.server
+        wanted, self.wanted = self.wanted, None
+        if wanted in roots and (current is None or current.pid != wanted):
+            self.attach(wanted, roots[wanted], now)
+            return
         if current is not None and current.members.root in current.members.pids and not self.is_dead(current.pid):
             self.mention(roots, current)
             return
@@ -159,8 +168,29 @@ class Discovery:
                 self.speech.say(
                     "Finding", source="discovery", kind="other_launch", pid=pid,
                     text="Another launch runs on this host: pid %d (%s)" % (pid, roots[pid][0]),
-                    fix="Give --pid %d to watch that one" % pid,
+                    fix="Choose it with the key o, or give --pid %d" % pid,
                 )  # fmt: skip
+
+    def survey(self, roots, now):
+        """All launches, newest first; told where there are several, and again when that changes."""
+        order = sorted(roots, key=lambda pid: (-self.table.entries[pid].start, pid))[:MOST]
+        rows = [self.running(pid, roots[pid], now) for pid in order if len(roots) > 1]
+        if rows != self.listed:
+            self.listed = rows
+            self.speech.say("Launches", found=[dict(row, age=self.age(row["pid"])) for row in rows])
+
+    def age(self, pid):
+        """Seconds since a process began, None where the kernel does not tell."""
+        up = procfs.uptime()
+        return None if up is None else round(max(0.0, up - self.table.entries[pid].start / procfs.TICK), 2)
+
+    def running(self, pid, told, now):
+        """What its command line says, secrets replaced."""
+        engine, start = told
+        argv = self.table.argv(self.table.entries[pid], now)
+        model = recognise.model(engine, argv, start)
+        model = redact.text(model)[:200] if model else None
+        return {"pid": pid, "engine": engine, "model": model, "port": recognise.port(engine, argv)}
 
     def attach(self, pid, told, now):
         """This is the server from now on; `told` = its engine and the index of its first argument."""
@@ -228,11 +258,10 @@ class Discovery:
 
     def times(self, entry):
         """Start and age of the root, by the clock that counts since boot."""
-        since_boot = procfs.uptime()
-        if entry is None or since_boot is None:
+        age = None if entry is None else self.age(entry.pid)
+        if age is None:
             return {}
-        age = max(0.0, since_boot - entry.start / procfs.TICK)
-        return {"age": round(age, 2), "started": round(time.time() - age, 2), "ppid": entry.ppid, "ticks": entry.start}
+        return {"age": age, "started": round(time.time() - age, 2), "ppid": entry.ppid, "ticks": entry.start}
 
     def group(self, pid):
         """Its cgroup: the unified path, else the first."""

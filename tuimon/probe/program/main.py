@@ -165,6 +165,9 @@ class Collector:
         if what == "port" and isinstance(request.get("port"), int) and 0 < request["port"] < 65536:
             self.discovery.port = request["port"]
             self.discovery.scanned = -1e9
+        elif what == "pid" and isinstance(request.get("pid"), int):
+            self.discovery.wanted = request["pid"]
+            self.discovery.scanned = -1e9
         elif what == "quiet":
             self.quiet = bool(request.get("on"))
         elif what == "serving":
