@@ -96,6 +96,16 @@ def test_where_all_spin_their_own_suspects_are_named() -> None:
     assert [one.rank for one in nodes.verdict.suspects] == ["node2 TP5", "node1 TP5"]
 
 
+def test_a_node_that_accuses_all_of_its_ranks_accuses_nobody() -> None:
+    everybody = tuple(Suspect(f"TP{number}", 41300 + number, "all ranks spin") for number in range(8))
+    nodes = together([on("node1", launches.spinning, suspects=everybody), spins("node2")])
+    assert [one.rank for one in nodes.verdict.suspects] == ["node2 TP5"]
+
+
+def test_silences_that_began_in_the_same_moment_stand_in_the_order_of_the_names() -> None:
+    assert order(silent("node1", 40.2), silent("node2", 41.1), silent("node3", 40.9)) == ["node1", "node2", "node3"]
+
+
 def test_of_several_silent_nodes_the_longest_silent_one_decides() -> None:
     nodes = together([silent("node1", 30.0), silent("node2", 70.0), silent("node3", 50.0)])
     assert [node.host for node in nodes.nodes] == ["node2", "node3", "node1"]

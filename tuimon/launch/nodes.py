@@ -22,6 +22,8 @@ WORST: tuple[State, ...] = ("crashed", "frozen", "stalled", "spinning", "failing
 """Certain before silent before those that spin, waiting for the silent one."""
 UNCONNECTED = 4.0
 """Seconds after which a link that is still being made is spoken of."""
+SAME_MOMENT = 3.0
+"""Seconds by which silences of one cause differ: samples come at different moments, clocks of lines differ too."""
 MANY = 8
 """More suspects than this are no suspects."""
 _WORDS = {
@@ -124,7 +126,7 @@ def _why_unseen(view: LaunchView, now: float) -> str:
 
 def _order(node: NodeView) -> tuple[float, ...]:
     """Ages do not count here, instants do: rows stay where they are while nothing happens."""
-    since = node.view.verdict.since
+    since = node.view.verdict.since // SAME_MOMENT
     if node.red:
         return 0, WORST.index(node.state), since, node.place
     if node.suspicious:
@@ -261,12 +263,18 @@ def _suspects(nodes: list[NodeView]) -> tuple[Suspect, ...]:
     still = [node for node in red if node.state in {"crashed", "frozen", "stalled"}]
     named = [Suspect(node.host, None, "no server there, the others may wait for it") for node in nodes if node.absent]
     for node in still or red:
-        its = node.view.verdict.suspects
+        its = _accused(node)
         named += [Suspect(f"{node.host} {one.rank or f'pid {one.pid}'}", one.pid, one.reason) for one in its]
         if not its and spin and still:
             others = f"{len(spin)} other{'s' if len(spin) > 1 else ''}"
             named.append(Suspect(node.host, None, f"does nothing while {others} spin, waiting for it"))
     return tuple(named[:MANY])
+
+
+def _accused(node: NodeView) -> tuple[Suspect, ...]:
+    """Its own suspects; who accuses all of its ranks accuses nobody, where there are other nodes."""
+    its = node.view.verdict.suspects
+    return () if len(its) >= max(2, len(node.ranks)) else its
 
 
 def _name(nodes: list[NodeView], chief: NodeView | None) -> str:
