@@ -88,7 +88,7 @@ async def test_garbage_is_collected_again_once_there_are_data() -> None:
     garbage.hold()
     try:
         async with staged(launches.stall()) as stage:
-            stage.app._await_data()
+            stage.app._beat()
             assert gc.isenabled()
     finally:
         gc.enable()

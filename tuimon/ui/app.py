@@ -15,7 +15,6 @@ from textual.binding import Binding, BindingType
 from textual.markup import escape
 from textual.screen import Screen
 from textual.theme import Theme
-from textual.timer import Timer
 
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView
@@ -28,6 +27,7 @@ from tuimon.ui.errors import BadKeys
 from tuimon.ui.footer import Footer
 from tuimon.ui.inks import Inks
 from tuimon.ui.pane import Canvas, Painted
+from tuimon.ui.pulse import Pulse
 from tuimon.ui.reasons import reason
 from tuimon.ui.viewing import Viewing
 from tuimon.ui.words import age
@@ -35,6 +35,8 @@ from tuimon.watch.watching import Asking, Watching
 
 FRAME = 0.25
 """Seconds between looks at the view: frames cost, lines do not."""
+ANYWAY = 1.0
+"""Seconds after which a frame is due without a new view: words that were said end, a pause gets older."""
 SOON, SOON_FOR = 0.02, 10.0
 """Seconds between looks, and for how long, until the first data come: somebody waits for them."""
 SAID = 5.0
@@ -67,7 +69,8 @@ class TuimonApp(Canvas, inherit_bindings=False):
         self._view_at = clock()
         self._said = ("", 0.0)
         self._title = ""
-        self._soon: Timer | None = None
+        self._pulse = Pulse(self.due, self._beat, SOON)
+        self._ticked_at, self._busy = clock(), watching.busy
         self._asking = False
         self._restore: Callable[[], None] = lambda: None
         self._tty = not endings.terminal_gone()
@@ -107,33 +110,46 @@ class TuimonApp(Canvas, inherit_bindings=False):
     def _begin(self) -> None:
         """The first frame is on the screen: now the network may be thought of."""
         self.watching.start()
-        self.set_interval(FRAME, self.tick)
-        self._soon = self.set_interval(SOON, self._await_data, repeat=int(SOON_FOR / SOON))
-        self.set_timer(SOON_FOR, garbage.settle)
+        self._pulse.start()
+        self.set_timer(SOON_FOR, self._settle)
         for complaint in self._complaints:
             self.say(complaint)
         self.tick()
         # A folder that cannot be watched is no reason to end; failures stay in the worker.
         self.run_worker(self._watch_themes(), group="themes", exit_on_error=False)
 
-    def _await_data(self) -> None:
+    def _beat(self) -> None:
         self.tick()
-        if self.view.data_age is not None and self._soon is not None:
-            self._soon.stop()
-            garbage.settle()
+        if self._pulse.pause == SOON and self.view.data_age is not None:
+            self._settle()
+
+    def _settle(self) -> None:
+        """The first data are there, or nobody waits for them any more."""
+        self._pulse.pause = FRAME
+        garbage.settle()
 
     def _leave(self) -> None:
         self.call_later(self.exit)
 
     def on_unmount(self) -> None:
+        self._pulse.stop()
         if self._driver is not None and self._title:
             self._driver.write(title.give_back())
         self._restore()
 
     # Drawing.
 
+    def due(self) -> bool:
+        """Whether a tick may have something to draw; asked four times a second, so it costs nothing."""
+        watching = self.watching
+        if watching.view is not self._drawn or watching.busy is not self._busy:
+            return True
+        unfinished = isinstance(self.screen, Viewing) and self.screen.unfinished
+        return unfinished or self._clock() - self._ticked_at >= ANYWAY
+
     def tick(self) -> None:
         """Draw what is new; nothing when nothing is."""
+        self._ticked_at, self._busy = self._clock(), self.watching.busy
         try:
             self._draw()
             self._attend()

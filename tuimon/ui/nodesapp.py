@@ -53,6 +53,10 @@ class NodesApp(TuimonApp):
 
     # Drawing.
 
+    def due(self) -> bool:
+        """Also when another node has something new."""
+        return self._watches.nodes is not self.nodes or super().due()
+
     def _draw(self) -> None:
         if self.frozen_at is None:
             self.nodes = self._watches.nodes

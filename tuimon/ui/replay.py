@@ -164,6 +164,10 @@ class ReplayApp(TuimonApp):
         """The board with the bar."""
         return ReplayScreen(self._bar)
 
+    def due(self) -> bool:
+        """Also when only the position has changed."""
+        return self._replaying.where is not self._bar.where or super().due()
+
     def tick(self) -> None:
         """Draw what is new, also where only the position is."""
         where = self._replaying.where
