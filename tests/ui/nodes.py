@@ -21,7 +21,9 @@ def node(number: int, view: LaunchView, many: int) -> LaunchView:
     if server is not None:
         ranks = tuple(f"TP{number * 8 + index}" for index in range(8))
         shape = f"tp {8 * many} · EAGLE3 · node {number + 1} of {many}"
-        server = replace(server, ranks=ranks, shape=shape, log=f"/data/logs/node{number + 1}.log", launch=1)
+        argv = (*server.argv, "--nnodes", str(many), "--node-rank", str(number))
+        log = f"/data/logs/node{number + 1}.log"
+        server = replace(server, ranks=ranks, shape=shape, log=log, launch=1, argv=argv)
     return replace(view, host=f"node{number + 1}", server=server)
 
 

@@ -18,8 +18,10 @@ from tuimon.launch.view import LaunchView, PhaseView, ServerView, Suspect
 
 
 def on(host: str, moment: Callable[[], LaunchView] = launches.starting, **verdict: object) -> LaunchView:
-    """This moment on this host; `verdict` replaces fields of its verdict."""
+    """This moment on this host of several; `verdict` replaces fields of its verdict."""
     view = replace(moment(), host=host)
+    if view.server is not None:
+        view = replace(view, server=replace(view.server, argv=(*view.server.argv, "--nnodes", "4")))
     return replace(view, verdict=replace(view.verdict, **verdict))
 
 
@@ -135,6 +137,20 @@ def test_a_silent_node_that_is_behind_all_that_work_is_what_they_will_wait_for()
 def test_a_certain_death_is_not_explained_by_others_that_work() -> None:
     dead = silent("node2", certain=True, headline="TP3 is dead, the others wait for it")
     assert together([at(on("node1"), 1), dead]).verdict.state == "stalled"
+
+
+@pytest.mark.parametrize(
+    ("more", "state"),
+    [((), "stalled"), (("--nnodes", "2", "--node-rank", "1"), "quiet"), (("--config", "launch.yaml"), "quiet")],
+)
+def test_the_silence_of_a_launch_of_its_own_is_not_explained_by_another_launch(
+    more: tuple[str, ...], state: str
+) -> None:
+    server = silent("node2").server
+    assert server is not None
+    argv = ("python3", "-m", "sglang.launch_server", "--tp", "8", *more)
+    replica = replace(silent("node2"), server=replace(server, engine="SGLang", argv=argv))
+    assert together([at(on("node1"), 1), replica]).verdict.state == state
 
 
 def test_when_the_last_one_that_worked_falls_silent_the_launch_is_red() -> None:

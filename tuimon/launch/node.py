@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
+from tuimon.launch import facts
 from tuimon.launch.view import RED, LaunchView, LogLine, State
 
 AT_WORK = 0.05
@@ -127,3 +128,12 @@ def _share(view: LaunchView) -> float:
     if running is None:
         return 0.0
     return (running.count or 0) / running.total if running.total else 0.0
+
+
+def alone(view: LaunchView) -> bool:
+    """Told to run on this host only, so no other host's work explains its silence: one of several replicas, say."""
+    server = view.server
+    if server is None or (server.engine or "").lower() != "sglang":  # the one that must be told of its nodes
+        return False
+    told = facts.from_argv(server.argv)
+    return told is not None and told.size("nnodes") == 1 and not told.get("config")

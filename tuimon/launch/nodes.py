@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tuimon.config import Patience
-from tuimon.launch.node import NodeView, further, silence, unseen, works
+from tuimon.launch.node import NodeView, alone, further, silence, unseen, works
 from tuimon.launch.view import RED, LaunchView, LinkView, State, Suspect, Verdict
 
 WORST: tuple[State, ...] = ("crashed", "frozen", "stalled", "spinning", "failing")
@@ -86,7 +86,7 @@ def _node(place: int, view: LaunchView, working: list[LaunchView], now: float) -
     verdict = view.verdict
     if unseen(view):
         return NodeView(place, view, note=_why_unseen(view, now))
-    if verdict.state in {"stalled", "spinning"} and not verdict.certain:
+    if verdict.state in {"stalled", "spinning"} and not verdict.certain and not alone(view):
         awaited = [other for other in working if other is not view and not further(other, view)]
         if awaited:
             still = f"still work{'s' if len(awaited) == 1 else ''}"
