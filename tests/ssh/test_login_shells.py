@@ -20,7 +20,10 @@ from tuimon.probe import send
 if TYPE_CHECKING:
     from tests.ssh.conftest import FakeServer
 
-SHELLS = (("sh",), ("bash",), ("csh", "-f"), ("tcsh", "-f"), ("fish", "--no-config"), ("busybox", "sh"), ("zsh", "-f"))
+SHELLS = (
+    ("sh",), ("bash",), ("rbash",), ("csh", "-f"), ("tcsh", "-f"), ("fish", "--no-config"), ("busybox", "sh"),
+    ("zsh", "-f"),
+)  # fmt: skip
 WORDS = ["a  b", "$HOME", "`id`", "it's", '"', "\\", "\\\\'x", "*", "", "ünï", "-n", "a\nb", "!!", "wow!", "~", "{a,b}"]
 
 

@@ -99,7 +99,7 @@ class Sampling:
             beating.cancel()
             channel.end_input()
         if ended:
-            await self._ended(channel)
+            await self._ended(channel, lines.example)
         else:
             self._gap("the probe fell silent")
             self._restarted = True
@@ -131,13 +131,14 @@ class Sampling:
                     "Something on that host writes into the output of our program; it does no harm",
                 )
 
-    async def _ended(self, channel: Channel) -> None:
+    async def _ended(self, channel: Channel, said: str) -> None:
+        """`said`: what came instead of events; an account that may run nothing says so on stdout."""
         status = await within(self._board.clock, 2.0, channel.wait())
         if status == FORSAKEN:
             self._gap("tuimon stood still, so the probe had ended")
             return
         self._gap("the probe ended")
-        last = last_line(channel.errors())
+        last = last_line(channel.errors() or said)
         if status in {126, 127} or "not found" in last or "SyntaxError" in last:
             await self._find_python()
             return
