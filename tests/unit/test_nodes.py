@@ -134,6 +134,19 @@ def test_a_silent_node_that_is_behind_all_that_work_is_what_they_will_wait_for()
     assert together([at(ahead, 3), silent("node2")]).verdict.state == "stalled"
 
 
+@pytest.mark.parametrize("state", ["starting", "quiet"])
+def test_a_node_that_tells_nothing_any_more_explains_no_silence(state: str) -> None:
+    behind = at(on("node1", state=state), 1)
+    assert together([behind, silent("node2")]).verdict.state == "quiet"
+    hanging = replace(behind, data_age=12.0)  # its link holds, its /proc does not answer
+    assert together([hanging, silent("node2")]).verdict.state == "stalled"
+    assert together([hanging, silent("node2")]).at(0).silent is None, "unknown"
+    old = replace(behind, now=NOW - 12.0)  # its collector stands still
+    assert together([old, silent("node2")]).verdict.state == "stalled"
+    unseen = replace(behind, data_age=None, signs=())  # neither its log nor its processes can be read
+    assert together([unseen, silent("node2")]).verdict.state == "stalled"
+
+
 def test_a_certain_death_is_not_explained_by_others_that_work() -> None:
     dead = silent("node2", certain=True, headline="TP3 is dead, the others wait for it")
     assert together([at(on("node1"), 1), dead]).verdict.state == "stalled"
@@ -240,6 +253,18 @@ def test_a_server_that_was_asked_to_end_takes_its_followers_along_without_an_ala
     assert together([ended, fell]).verdict.state == "finished"
     fell_before = on("node2", launches.crashed, since=NOW - 9)
     assert together([ended, fell_before]).verdict.state == "crashed"
+    assert together([ended, silent("node2", 4.0)]).verdict.state == "finished"
+
+
+def test_what_hangs_long_after_the_first_node_ended_or_began_after_it_is_no_follower_on_its_way_out() -> None:
+    ended = on("node1", launches.starting, state="finished", headline="finished: it ended as asked", since=NOW - 120)
+    assert together([ended, silent("node2")]).verdict.state == "stalled", "left behind, and still there"
+    fell = on("node2", launches.crashed, since=NOW - 3)
+    assert together([ended, fell]).verdict.state == "finished"
+    assert fell.server is not None
+    again = replace(fell, server=replace(fell.server, started=NOW - 60))
+    nodes = together([ended, fell, replace(again, host="node3")])
+    assert (nodes.verdict.state, nodes.decides) == ("crashed", 2), "the next launch"
 
 
 def test_rows_go_red_then_longest_silent_then_without_server_then_unseen_then_as_named() -> None:

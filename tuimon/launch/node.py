@@ -9,6 +9,8 @@ from tuimon.launch.view import RED, LaunchView, LogLine, State
 
 AT_WORK = 0.05
 """Share of work from which a GPU does some."""
+STALE = 10.0
+"""Seconds without a sample from which a host's data count as old."""
 LOOK_BACK = 40
 """Lines of the log that are looked through for one that is not an answer to us."""
 _FROM_VERDICT = frozenset({"stalled", "spinning", "frozen", "crashed"})
@@ -100,6 +102,8 @@ def silence(view: LaunchView, now: float) -> float | None:
         return None
     if verdict.state in _FROM_VERDICT or (verdict.state == "quiet" and verdict.wants_stacks):
         return max(0.0, now - verdict.since)
+    if not looked_at(view, now, STALE):
+        return None
     seen = [sign.last for sign in view.signs if sign.visible and sign.last is not None]
     return max(0.0, now - max(seen)) if seen else None
 
@@ -109,8 +113,17 @@ def works(view: LaunchView, now: float, bearable: float) -> bool:
     verdict = view.verdict
     if verdict.state not in {"starting", "quiet"} or verdict.wants_stacks or unseen(view):
         return False
+    if not looked_at(view, now, bearable):
+        return False
     silent = silence(view, now)
-    return verdict.state == "starting" or (silent is not None and silent < bearable)
+    # Where no sample ever came its signs are all there is: who has none of either is believed to start for ever.
+    sampled = view.data_age is not None
+    return (verdict.state == "starting" and sampled) or (silent is not None and silent < bearable)
+
+
+def looked_at(view: LaunchView, now: float, within: float) -> bool:
+    """Whether what is believed of it is so new; a machine that hangs may keep its link and tell nothing."""
+    return (view.data_age or 0.0) + now - view.now < within
 
 
 def further(one: LaunchView, other: LaunchView) -> bool:

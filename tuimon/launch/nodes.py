@@ -24,6 +24,8 @@ UNCONNECTED = 4.0
 """Seconds after which a link that is still being made is spoken of."""
 SAME_MOMENT = 3.0
 """Seconds by which silences of one cause differ: samples come at different moments, clocks of lines differ too."""
+LEAVING = 60.0
+"""Seconds within which those that the first node leaves behind end too; later they hang, and hold their GPUs."""
 MANY = 8
 """More suspects than this are no suspects."""
 _WORDS = {
@@ -141,7 +143,8 @@ def _decides(nodes: list[NodeView]) -> NodeView | None:
     """The node whose verdict is that of the launch; None where none can be seen."""
     red = sorted((node for node in nodes if node.red), key=_order)
     if red:
-        return _ended_first(nodes, red[0]) or red[0]
+        now = max(node.view.now for node in nodes)
+        return next((node for node in red if not _fell(node, nodes[0], now)), nodes[0])
     suspicious = sorted((node for node in nodes if node.suspicious), key=_order)
     for state in ("serving", "ready"):
         if found := _in(nodes, state):
@@ -166,10 +169,15 @@ def _progress(node: NodeView) -> tuple[float, ...]:
     return sum(phase.state == "done" for phase in phases), share, node.place
 
 
-def _ended_first(nodes: list[NodeView], worst: NodeView) -> NodeView | None:
-    """The first node ended as asked, and the others fell after it: that is an end, not a crash."""
-    first = nodes[0]
-    return first if first.state == "finished" and first.view.verdict.since <= worst.view.verdict.since else None
+def _fell(node: NodeView, first: NodeView, now: float) -> bool:
+    """The first node ended as asked, and this one, of the same launch, fell after it: that is an end, not a crash."""
+    ended = first.view.verdict.since
+    if first.state != "finished" or node.view.verdict.since < ended:
+        return False
+    server = node.view.server
+    if server is not None and (server.started or 0.0) > ended:
+        return False
+    return node.state == "crashed" or now - ended < LEAVING
 
 
 def _verdict(nodes: list[NodeView], chief: NodeView | None, now: float) -> Verdict:

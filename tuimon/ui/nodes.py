@@ -8,7 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
-from tuimon.launch.node import NodeView
+from tuimon.launch.node import STALE, NodeView
 from tuimon.launch.nodes import NodesView
 from tuimon.launch.view import LaunchView
 from tuimon.ui import noderows
@@ -24,8 +24,6 @@ from tuimon.ui.words import age
 
 GLIMPSE = 6
 """Lines left over from which the end of a log is shown in them."""
-STALE = 10.0
-"""Seconds without a sample from which a node's data counts as old."""
 
 
 class NodesHeader(Painted):
