@@ -26,8 +26,7 @@ class Opening:
 
     def same(self, event: ServerFound) -> bool:
         """The server that is known, told again (as `Launch` sees it)."""
-        known = self.server
-        return known is not None and known.pid == event.pid and known.started in {None, event.started}
+        return event.same(self.server)
 
     def remember(self, event: Recorded) -> None:
         """Keep what must be told first after this."""
