@@ -15,10 +15,9 @@ WORDS = "Passphrase of ~/.ssh/id_ed25519 for gpu-17"
 class Wanting(Cranked):
     """A watching that wants a secret."""
 
-    secret_wanted: str | None = WORDS
-
     def __init__(self) -> None:
         super().__init__(launches.nothing())
+        self.secret_wanted: str | None = WORDS
         self.given: list[str | None] = []
 
     def give_secret(self, secret: str | None) -> None:
@@ -60,3 +59,41 @@ async def test_a_prompt_whose_question_is_gone_goes_too(wanting: Wanting) -> Non
         await stage.crank()
         assert "Passphrase" not in stage.text()
         assert wanting.given == []
+
+
+async def test_who_types_a_search_ends_it_before_anything_else_is_asked(wanting: Wanting) -> None:
+    wanting.secret_wanted = None
+    async with TuimonApp(wanting, Settings()).run_test(size=(100, 30)) as pilot:
+        stage = Stage(pilot.app, pilot, wanting)  # type: ignore[arg-type]  # as above
+        await stage.crank()
+        await stage.press("slash", "a")
+        wanting.secret_wanted = WORDS
+        await stage.crank()
+        await stage.press("b", "enter")
+        assert wanting.given == []
+        await stage.crank()
+        assert WORDS in stage.line(-1)
+        await stage.press(*"sesame", "enter")
+        assert wanting.given == ["sesame"]
+
+
+async def test_the_question_is_on_the_screen_that_is_looked_at_and_on_no_other(wanting: Wanting) -> None:
+    async with TuimonApp(wanting, Settings()).run_test(size=(100, 30)) as pilot:
+        stage = Stage(pilot.app, pilot, wanting)  # type: ignore[arg-type]  # as above
+        await stage.crank()
+        stage.app.action_press("help")  # as a click in the palette does it: keys go to the prompt
+        await stage.crank()
+        await stage.crank()
+        assert WORDS in stage.text()
+        await stage.press(*"sesame", "enter")
+        await stage.crank()
+        assert wanting.given == ["sesame"]
+        await stage.press("question_mark")
+        await stage.crank()
+        assert "Passphrase" not in stage.text()
+        wanting.secret_wanted = "Passphrase of another key"
+        await stage.crank()
+        wanting.secret_wanted = WORDS
+        await stage.crank()
+        await stage.crank()
+        assert WORDS in stage.line(-1)

@@ -154,3 +154,32 @@ def test_a_passphrase_is_given_to_all_hosts_that_want_the_same_key(monkeypatch: 
     assert watching.secret_wanted == "Passphrase of id_ed25519 for node1"
     watching.give_secret("open sesame")
     assert given == [("node1", "open sesame"), ("node2", "open sesame")]
+
+
+def test_a_passphrase_answers_the_question_that_was_read_whoever_has_asked_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    wanted: dict[str, str] = {"node3": "Passphrase of id_rsa for node3"}
+    given: list[str] = []
+
+    class Wanting(LiveWatch):
+        @property
+        def secret_wanted(self) -> str | None:
+            return wanted.get(self.view.host)
+
+        def give_secret(self, secret: str | None) -> None:
+            given.append(self.view.host)
+            del wanted[self.view.host]
+
+    monkeypatch.setattr(attended_nodes, "LiveWatch", Wanting)
+    watching = AttendedNodes(("node1", "node2", "node3"), Settings(record=False))
+    assert watching.secret_wanted == "Passphrase of id_rsa for node3"
+    wanted["node1"] = "Passphrase of id_ed25519 for node1"
+    assert watching.secret_wanted == "Passphrase of id_rsa for node3"
+    watching.give_secret("open sesame")
+    assert given == ["node3"]
+    assert watching.secret_wanted == "Passphrase of id_ed25519 for node1"
+    del wanted["node1"]  # it gave up
+    wanted["node2"] = "Passphrase of id_ecdsa for node2"
+    watching.give_secret("for a key that nobody wants any more")
+    assert given == ["node3"]

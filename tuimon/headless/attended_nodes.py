@@ -39,6 +39,8 @@ class AttendedNodes(NodesWatch):
         self._begun = threading.Lock()
         """Held while what is beside it begins."""
         self._ended = False
+        self._asked: str | None = None
+        """What the user reads, and answers."""
         if settings.on_change:
             from tuimon.alerts.command import split  # noqa: PLC0415  only where there is a command
 
@@ -90,12 +92,15 @@ class AttendedNodes(NodesWatch):
 
     @property
     def secret_wanted(self) -> str | None:
-        """The secret that a host wants, in words; None = nothing."""
-        return next((words for host in self._hosts if (words := host.secret_wanted) is not None), None)
+        """The secret that a host wants, in words; None = nothing. The same until it is given, whoever else asks."""
+        wanted = [words for host in self._hosts if (words := host.secret_wanted) is not None]
+        if self._asked not in wanted:
+            self._asked = wanted[0] if wanted else None
+        return self._asked
 
     def give_secret(self, secret: str | None) -> None:
-        """The answer, for all hosts that ask for the same: nobody types the passphrase of a key 64 times."""
-        wanted = _key(self.secret_wanted)
+        """The answer to what was asked, for all hosts that ask for it: nobody types a key's passphrase 64 times."""
+        wanted = _key(self._asked)
         for host in self._hosts:
             if host.secret_wanted is not None and _key(host.secret_wanted) == wanted:
                 host.give_secret(secret)

@@ -165,7 +165,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
             from tuimon.ui.secret import attend  # noqa: PLC0415  Input is only imported when it is used
 
             self._asking = watching.secret_wanted is not None
-            attend(self.screen, watching)
+            attend(self.screen_stack, watching)
 
     def _complain(self, words: str) -> None:
         """Say it without drawing anything else: that is what has just failed."""
