@@ -7,8 +7,11 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,7 @@ from tests.probe.test_probe_stream import RunningStream
 from tuimon.launch.events import ServerFound
 from tuimon.probe.program.pane import KNOWN, Pane, digest, place
 
+NOBODY = 65534
 pytestmark = pytest.mark.skipif(shutil.which("tmux") is None, reason="no tmux here")
 
 
@@ -140,6 +144,61 @@ def test_a_pane_that_is_gone_or_another_says_so(terminal: Terminal, stream: Call
 def test_what_is_no_pane_is_never_run(name: str) -> None:
     with pytest.raises(SystemExit):
         Pane(name)
+
+
+@pytest.fixture
+def theirs(terminal: Terminal) -> Iterator[Path]:
+    """A folder of somebody else's."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can be trapped so, and only root can make somebody else's terminal")
+    folder = Path(tempfile.mkdtemp(prefix="tuimon-theirs-", dir="/tmp"))  # tmp_path is closed to others
+    os.chown(folder, NOBODY, NOBODY)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.mark.parametrize("way", ["theirs", "link", "their folder"])
+def test_root_never_connects_to_a_socket_that_somebody_else_could_have_put_there(
+    terminal: Terminal, theirs: Path, way: str
+) -> None:
+    """A tmux client runs what its server tells it to: with MSG_SHELL, any program."""
+    path = theirs / "tmux"
+    with socket.socket(socket.AF_UNIX) as trap:
+        trap.bind(str(path))
+        trap.listen()
+        trap.settimeout(0)
+        if way != "their folder":
+            os.chown(path, NOBODY, NOBODY)
+        if way == "link":
+            (theirs / "link").symlink_to(path)
+            path = theirs / "link"
+        with pytest.raises(ValueError, match="is not certain"):
+            Pane(f"{terminal.pane}:{terminal.tty}:{path}").news(None)
+        with pytest.raises(BlockingIOError):
+            trap.accept()
+
+
+def test_the_pane_of_another_user_is_read_with_that_users_rights_and_no_others(
+    theirs: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tmux = shutil.which("tmux")
+    start = ["setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups", str(tmux), "-S", f"{theirs}/tmux"]
+    session = ["-f", "/dev/null", "new-session", "-d", "-P", "-F", "#{pane_id}:#{pane_tty}", "echo said; exec sleep 60"]
+    name = subprocess.run([*start, *session], capture_output=True, text=True, check=True, cwd="/").stdout.strip()
+    program = theirs / "bin" / "tmux"
+    program.parent.mkdir()
+    program.write_text(f'#!/bin/sh\n(id -u; id -G) > {theirs}/who\nexec {tmux} "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
+    try:
+        pane = Pane(f"{name}:{theirs}/tmux")
+        deadline = time.monotonic() + 10
+        while pane.capture(10)[0] != [b"said"] and time.monotonic() < deadline:
+            time.sleep(0.05)
+        assert pane.capture(10)[0] == [b"said"]
+        assert (theirs / "who").read_text().split() == [str(NOBODY), str(NOBODY)]
+    finally:
+        subprocess.run([*start, "kill-server"], check=True)
 
 
 def test_the_place_is_found_from_the_end() -> None:

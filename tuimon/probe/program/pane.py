@@ -6,12 +6,14 @@ A capture is all that tmux keeps, so what was told before is found again in it, 
 import hashlib
 import os
 import re
+import stat as modes
 import subprocess
 
 EVERY = 1.0
 """Seconds between captures; one takes tmux 1–10 ms."""
 NEAR, MOST = 200, 3000
 """Lines of history that are captured: where the place is near, and at most."""
+NO_GROUP = 65534
 KNOWN = 50
 """Lines that make a mark."""
 _NAME = re.compile(r"(%[0-9]{1,6}):(/dev/[\w/]+):(/[^\0\n]+)\Z")
@@ -58,16 +60,42 @@ class Pane:
             return line[len(before) :]
         return b"\r" + line
 
+    def trusted(self):
+        """(the socket, who to be before it is connected to); ValueError where it may be a trap.
+
+        A tmux client runs what its server tells it to, and the socket is named by a process that may be anybody's:
+        it is connected to with the rights of the terminal's owner, whom the kernel knows, and no others'.
+        """
+        socket = os.path.realpath(self.socket)
+        try:
+            found, folder = os.lstat(socket), os.lstat(os.path.dirname(socket))
+        except OSError as error:
+            raise ValueError("tmux: %s: %s" % (socket, error.strerror)) from None
+        try:
+            owner = os.stat(self.tty).st_uid
+        except OSError:
+            raise ValueError("tmux pane %s is another terminal by now" % self.pane) from None
+        kept = folder.st_uid in (0, owner) and (not folder.st_mode & 0o022 or folder.st_mode & modes.S_ISVTX)
+        if not modes.S_ISSOCK(found.st_mode) or found.st_uid != owner or not kept:
+            raise ValueError("tmux: whether %s is that of %s's owner is not certain" % (socket, self.tty))
+        if owner == os.geteuid():
+            return socket, None
+        if os.geteuid():
+            raise ValueError("tmux: permission denied, pane %s is the user's with the uid %d" % (self.pane, owner))
+        return socket, lambda: become(owner)
+
     def capture(self, history):
         """(the lines above the cursor, the cursor's line)."""
-        argv = ["tmux", "-u", "-S", self.socket, "display-message", "-p", "-t", self.pane, _STATE, ";"]
+        socket, before = self.trusted()
+        argv = ["tmux", "-u", "-S", socket, "display-message", "-p", "-t", self.pane, _STATE, ";"]
         argv += ["capture-pane", "-p", "-J", "-S", "-%d" % history, "-t", self.pane]
         environment = dict(os.environ, LC_ALL="C.UTF-8")
         environment.pop("TMUX", None)
         try:
             child = subprocess.Popen(
-                argv, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE
-            )
+                argv, env=environment, preexec_fn=before,  # noqa: PLW1509  three system calls, and only as root
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+            )  # fmt: skip
             out, err = child.communicate(timeout=5)
         except subprocess.TimeoutExpired:
             child.kill()
@@ -85,6 +113,13 @@ class Pane:
         # Below the cursor there is nothing yet, or what is redrawn all the time (several bars).
         rows = [row.rstrip() for row in rows[: len(rows) - (int(height) - 1 - int(cursor))]]
         return rows[:-1], rows[-1] if rows else b""
+
+
+def become(uid):
+    """Be this user, of no group that anybody has."""
+    os.setgroups([])
+    os.setgid(NO_GROUP)
+    os.setuid(uid)
 
 
 def digest(lines):
