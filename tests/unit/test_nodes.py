@@ -220,6 +220,15 @@ def test_a_red_verdict_of_before_the_link_was_lost_counts_no_more() -> None:
     )
 
 
+def test_what_was_told_long_ago_is_told_no_more() -> None:
+    old = replace(on("node2", launches.serving), now=NOW - 60.0)
+    nodes = together([on("node1", launches.serving), old])
+    assert nodes.at(1).unseen
+    assert nodes.verdict.alarms[0].startswith("node2 cannot be seen: not judged: tuimon's own error: what collects")
+    late = replace(old, now=NOW - 3.0)
+    assert not together([on("node1", launches.serving), late]).at(1).unseen
+
+
 def test_where_all_that_is_seen_spins_the_unseen_node_may_be_what_they_wait_for() -> None:
     nodes = together([spins("node1"), spins("node2"), lost("node3")])
     assert nodes.verdict.alarms == ("node3 cannot be seen: link lost; the others may wait for it",)

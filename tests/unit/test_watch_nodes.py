@@ -95,6 +95,40 @@ def test_all_are_started_and_all_are_stopped_at_once() -> None:
     assert not any(host.started for host in hosts)
 
 
+def test_one_that_cannot_be_started_says_so_and_holds_no_other_up() -> None:
+    class Full(Slow):
+        def start(self) -> None:
+            raise OSError(24, "Too many open files")
+
+    hosts = [Full(view) if place == 3 else Slow(view) for place, view in enumerate(sixteen())]
+    clock = Turned()
+    watching = NodesWatch(hosts, clock=clock)
+    watching.start()
+    assert all(host.begun.wait(5) for place, host in enumerate(hosts) if place != 3)
+    clock.now = 1.0
+    assert watching.nodes.at(3).note == "not judged: tuimon's own error: OSError: [Errno 24] Too many open files"
+    watching.stop()
+
+
+def test_none_is_started_after_the_end() -> None:
+    class Turning(Slow):
+        def start(self) -> None:
+            self.begun.set()
+            time.sleep(0.05)
+            self.started = True
+
+    hosts = [Turning(view, 0.0) for view in sixteen()]
+    watching = NodesWatch(hosts)
+    watching.start()
+    assert hosts[2].begun.wait(5)
+    watching.stop()
+    begun = [host.begun.is_set() for host in hosts]
+    assert not all(begun)
+    time.sleep(0.15)
+    assert [host.begun.is_set() for host in hosts] == begun
+    assert not any(host.started for host in hosts)
+
+
 def test_one_that_does_not_end_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("tuimon.watch.nodes.STOP_WITHIN", 0.3)
     watching = NodesWatch([Slow(view, 2.0 if place == 3 else 0.0) for place, view in enumerate(sixteen())])

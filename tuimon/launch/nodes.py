@@ -15,7 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from tuimon.config import Patience
-from tuimon.launch.node import NodeView, alone, further, silence, unseen, works
+from tuimon.launch.node import STALE, NodeView, alone, further, silence, unseen, works
 from tuimon.launch.view import RED, LaunchView, LinkView, State, Suspect, Verdict
 
 WORST: tuple[State, ...] = ("crashed", "frozen", "stalled", "spinning", "failing")
@@ -63,6 +63,7 @@ def together(views: Sequence[LaunchView], patience: Patience | None = None) -> N
     """Put at least one view together, in the order in which the user named their hosts."""
     bearable = (patience or Patience()).quiet
     now = max(view.now for view in views)
+    views = [_current(view, now) for view in views]
     working = [view for view in views if works(view, now, bearable)]
     began = _began(views)
     nodes = [_node(place, view, working, now) for place, view in enumerate(views)]
@@ -81,6 +82,13 @@ def together(views: Sequence[LaunchView], patience: Patience | None = None) -> N
 
 
 # One node beside the others.
+
+
+def _current(view: LaunchView, now: float) -> LaunchView:
+    """A view is replaced each second: one that is much older than the others' says nothing about now."""
+    if now - view.now < STALE or view.broken is not None:
+        return view
+    return replace(view, broken="what collects there says nothing any more")
 
 
 def _node(place: int, view: LaunchView, working: list[LaunchView], now: float) -> NodeView:

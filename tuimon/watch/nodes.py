@@ -10,6 +10,7 @@ from contextlib import suppress
 from tuimon.config import Patience
 from tuimon.launch.nodes import NodesView, together
 from tuimon.launch.view import LaunchView
+from tuimon.watch.board import broken
 from tuimon.watch.watching import Action, Choosing, Watching
 
 EVERY = 0.2
@@ -30,6 +31,11 @@ class NodesWatch:
         self._patience = patience
         self._clock = clock or time.monotonic
         self._lock = threading.Lock()
+        self._starting = threading.Lock()
+        """Held while one is started."""
+        self._stopped = False
+        self._failed: dict[int, LaunchView] = {}
+        """Views of those that could not be started."""
         self._looked = self._clock()
         self._views = tuple(watch.view for watch in self.watches)
         self._nodes = together(self._views, patience)
@@ -44,11 +50,19 @@ class NodesWatch:
             from tuimon.watch.grammars import choose  # noqa: PLC0415  0.06 s that the first frame need not wait for
 
             choose()
-        for watch in self.watches:
-            watch.start()
+        for place, watch in enumerate(self.watches):
+            with self._starting:
+                if self._stopped:
+                    return
+                try:
+                    watch.start()
+                except Exception as error:  # noqa: BLE001  no more files, no more threads: the others are watched
+                    self._failed[place] = broken(watch.view, error, watch.view.now)
 
     def stop(self) -> None:
-        """End all of them at the same time; waits at most 3 s."""
+        """End all of them at the same time; waits at most 3 s. None is started after that."""
+        with self._starting:
+            self._stopped = True
         stop_all([watch.stop for watch in self.watches], STOP_WITHIN)
 
     @property
@@ -58,7 +72,7 @@ class NodesWatch:
             now = self._clock()
             if now - self._looked >= EVERY:
                 self._looked = now
-                views = tuple(watch.view for watch in self.watches)
+                views = tuple(self._failed.get(place, watch.view) for place, watch in enumerate(self.watches))
                 if any(new is not old for new, old in zip(views, self._views, strict=True)):
                     self._views, self._nodes = views, together(views, self._patience)
             return self._nodes
