@@ -71,3 +71,9 @@ def test_what_is_copied_is_never_more_than_terminals_take() -> None:
 )
 def test_sentences_are_cut_between_words(width: int, short: str) -> None:
     assert shorten("sampled only when a launch has gone quiet", width) == short
+
+
+def test_a_word_is_never_cut_where_there_is_one_before_it_but_a_long_name_is() -> None:
+    assert shorten("8 % everywhere, 119-120 W", 12) == "8 %…"
+    assert shorten("in DefaultModelLoader.load_weights", 18) == "in DefaultModelLo…"
+    assert shorten("everywhere", 6) == "every…"

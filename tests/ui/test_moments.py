@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from tests.ui import launches
 from tests.ui.stage import staged
+from tuimon.launch.view import PhaseView
 from tuimon.ui.board import needs, plan
 
 GOLDENS = Path(__file__).parent / "goldens"
@@ -76,11 +77,47 @@ async def test_without_a_link_nothing_is_judged_and_the_next_try_is_named() -> N
         assert "SILENT STALL" not in stage.text()
 
 
-async def test_a_long_reason_why_the_link_is_lost_leaves_room_for_the_next_try() -> None:
+LONG = "gpu-17 does not answer: nothing was heard for 20 s. Is the machine up, or does a firewall stand between us?"
+
+
+@pytest.mark.parametrize("size", [(80, 24), (50, 60), (120, 40)])
+async def test_a_long_reason_why_the_link_is_lost_stands_whole_below_the_next_try(size: tuple[int, int]) -> None:
     view = launches.MOMENTS["unreachable"]()
-    view = replace(view, link=replace(view.link, reason="the host has stopped answering. " * 5))
+    async with staged(replace(view, link=replace(view.link, reason=LONG)), size) as stage:
+        assert "UNREACHABLE no data for 12 s" in stage.line(1)
+        assert "next try in 3 s" in stage.line(1)
+        assert LONG in " ".join(" ".join(stage.text().splitlines()[1:7]).split())
+
+
+async def test_on_a_small_screen_a_long_reason_is_cut_with_a_mark_and_told_whole_with_the_findings() -> None:
+    view = launches.MOMENTS["unreachable"]()
+    async with staged(replace(view, link=replace(view.link, reason=LONG)), (60, 16)) as stage:
+        assert stage.line(2).endswith(" …")
+        await stage.press("i")
+        assert LONG in " ".join(stage.text().replace("│", " ").split())
+
+
+async def test_a_refusal_is_told_whole_with_the_command_that_helps() -> None:
+    why = f"{LONG} {LONG} accept it with: ssh-keyscan -t ed25519 -p 22 gpu-17 >> ~/.ssh/known_hosts"
+    view = launches.MOMENTS["refused"]()
+    async with staged(replace(view, link=replace(view.link, reason=why)), (80, 24)) as stage:
+        assert "REFUSED by gpu-17" in stage.line(1)
+        await stage.press("7", "z")
+        assert why in " ".join(stage.text().replace("│", " ").split())
+
+
+async def test_errors_of_our_own_are_pointed_at_until_the_end() -> None:
+    view = replace(launches.stall(), own_errors=("recording: no space left",), findings=("recording: no space left",))
     async with staged(view, (80, 24)) as stage:
-        assert stage.has("UNREACHABLE no data for 12 s: the host has", "…, next try in 3 s")
+        assert "▲ own error: i" in stage.line(-1)
+        await stage.press("i")
+        assert stage.has("recording: no space left")
+
+
+async def test_a_phase_that_moves_no_more_says_where_it_stands() -> None:
+    phase = PhaseView("weights", "running", start=launches.NOW - 90, count=20, total=64, note="stands at 20/64")
+    async with staged(replace(launches.stall(), phases=(phase,))) as stage:
+        assert stage.has("stands at 20/64")
 
 
 @pytest.mark.parametrize("moment", ["stall", "serving"])

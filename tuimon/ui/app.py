@@ -201,13 +201,19 @@ class TuimonApp(Canvas, inherit_bindings=False):
             self.call_after_refresh(self.tick)
             return
         actions = self._footer_actions()
-        footer.said, footer.paused = said, paused
+        footer.said, footer.paused, footer.troubled = said, paused, self._troubled()
         footer.keys = tuple((a.id, shown(a.keys[0]), a.word, self.why(a) is None) for a in actions if a.keys)
         footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
         if screen.HINTS:
             screen.query_one("#banner", Banner).keys = self._banner_keys(self.shown_on(screen))
         screen.show(self.shown_on(screen))
         self._write_title()
+
+    def _troubled(self) -> str:
+        count = len(self.whole.own_errors)
+        if not count:
+            return ""
+        return f"▲ {'own error' if count == 1 else f'{count} own errors'}: {self.key('findings')}"
 
     def _footer_actions(self) -> list[Action]:
         if isinstance(self.screen, Viewing) and self.screen.KEYS:

@@ -51,24 +51,25 @@ class Banner(Painted):
 def wanted(view: LaunchView, width: int, height: int) -> int:
     """How many lines the banner should have on a screen of this size."""
     if view.broken or view.verdict.state not in RED:
-        extra = bool(view.verdict.alarms) or view.link.state == "refused"
-        return 2 if extra and height >= 12 else 1
+        most = 1 if height < 12 else 2 if height < 20 else 3 if height < 30 else 6
+        return min(most, 1 + len(_below(view, width)))
     if height < 10:
         return 1
-    if height < 30 or width < 90:
+    if height < 30 or width < 40:
         return 2 if height < 20 or width >= 70 else 3
-    return 2 + len(_red_words(view, width - 8, (), most=6 if height >= 50 else 5))
+    return 2 + len(_red_words(view, width - 8, (), most=(5 if width >= 68 else 7) + (height >= 50)))
 
 
 def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...] = ()) -> list[Row]:
     """The banner in exactly the room there is."""
     if view.verdict.state in RED and not view.broken:
         return _red(view, width, height, keys)
-    line, rest = _broken(view.broken, width) if view.broken else _line(view, width)
-    result = [fit(line, width, rest)]
-    if height > 1:
-        result.append(fit(_second(view, width), width, "amberdim"))
-    return result
+    below = _below(view, width)
+    shown = below[: height - 1]
+    if shown and len(below) > len(shown):
+        shown[-1] = (*shown[-1], (" …", "amberdim"))
+    line, rest = _broken(view.broken, width) if view.broken else _line(view, width, whole=bool(shown))
+    return [fit(line, width, rest), *(fit(row, width, "amberdim") for row in shown)]
 
 
 def _red(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...]) -> list[Row]:
@@ -98,7 +99,8 @@ def _suspects(verdict: Verdict, *, short: bool = False) -> str:
     return f"suspect {listed}" if short else f"suspect: {listed}"
 
 
-def _head(view: LaunchView, width: int, *, gap: str) -> Row:
+def _head(view: LaunchView, width: int, *, gap: str, bare: bool = False) -> Row:
+    """State, age, headline and suspect; `bare` = the headline stands elsewhere."""
     verdict = view.verdict
     ticks = age(view.now - verdict.since)
     dead = verdict.state == "crashed"
@@ -108,7 +110,9 @@ def _head(view: LaunchView, width: int, *, gap: str) -> Row:
     said: Row = ((f"{first}{'' if dead else f' since {clock(verdict.since)}'}{dot}{more}", "reddim"),)
     end: Row = ((_suspects(verdict, short=len(gap) == 1), "red"),)
     room = width - width_of(start) - width_of(end) - 1
-    if width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays
+    if bare:
+        said = ()
+    elif width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays
         said = ((shorten(clean(verdict.headline), room if room >= 8 else 0), "reddim"),)
     return spread((*start, *said), end, width, "reddim")
 
@@ -149,12 +153,16 @@ def _reasons(view: LaunchView, width: int) -> list[Row]:
 def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], *, most: int) -> list[Row]:
     """The lines of the full banner, at most `most`: what, evidence, why, and what to press."""
     verdict = view.verdict
-    lines = [_head(view, width, gap="  ")]
+    narrow = width < 60
+    lines = [_head(view, width, gap=" " if narrow else "  ", bare=narrow)]
+    if narrow:
+        lines += [((piece, "reddim"),) for piece in wrap(clean(verdict.headline), width)[:2]]
     if evidence := _evidence(view):
         lines.append(flow(evidence, width, (" · ", "reddim")))
-    lines += _reasons(view, width)[: max(0, most - 1 - len(lines))]
-    advice: Row = ((clean(verdict.advice or ""), "red"),)
-    lines.append(spread(advice, _hints(keys), width, "reddim"))
+    advice = wrap(clean(verdict.advice or ""), width)[:2] or [""]
+    lines += _reasons(view, width)[: max(0, most - len(advice) - len(lines))]
+    lines += [((piece, "red"),) for piece in advice[:-1]]
+    lines.append(spread(((advice[-1], "red"),), _hints(keys), width, "reddim"))
     return lines
 
 
@@ -178,16 +186,18 @@ def _brief(because: str) -> str:
     return start + rest.partition(")")[2] if rest else because
 
 
-def _line(view: LaunchView, width: int) -> tuple[Row, str]:
-    """The one-line banner and the ink that fills its rest."""
+def _line(view: LaunchView, width: int, *, whole: bool) -> tuple[Row, str]:
+    """The one-line banner and the ink that fills its rest; `whole` = what is too long for it stands below."""
     verdict, link = view.verdict, view.link
     if link.state == "refused":
-        return _said(" ✖ REFUSED", [clean(link.reason or "the host refused")], width, "amber")
+        why = f"by {clean(view.host)}" if whole and not _fits(view, width) else clean(link.reason or "the host refused")
+        return _said(" ✖ REFUSED", [why], width, "amber")
     if link.state == "connecting" and view.server is None:
         return _said(f" ◌ CONNECTING to {clean(view.host)}", [clean(link.detail or "")], width, "calm")
     if verdict.state == "unreachable":
         start = " ╳ UNREACHABLE"
-        return _said(start, _unreachable(view, width - cells(start) - 1), width, "amber")
+        room = 0 if whole and not _fits(view, width) else width - cells(start) - 1
+        return _said(start, _unreachable(view, room), width, "amber")
     if verdict.state == "quiet":
         start = f"░░ QUIET {age(view.now - verdict.since)} ·"
         words = shorten(clean(verdict.headline), max(0, width - cells(start) - 5))
@@ -212,13 +222,21 @@ def _said(start: str, pieces: list[str], width: int, ink: str) -> tuple[Row, str
     return (*head, *words), quiet
 
 
+def _fits(view: LaunchView, width: int) -> bool:
+    """Whether why there is no link can stand in one line with all else."""
+    if view.link.state == "refused":
+        return cells(clean(view.link.reason or "")) + 12 <= width
+    return cells(_unreachable(view, 10_000)[0]) + 16 <= width
+
+
 def _unreachable(view: LaunchView, width: int) -> list[str]:
     """How long, why, and when it is tried again: a long reason is cut, the next try is not."""
     link = view.link
     silent = view.data_age if view.data_age is not None else view.now - link.since
     tries = "" if link.next_try is None else f", next try in {age(link.next_try - view.now)}"
-    start = f"no data for {age(silent)}: "
-    reason = shorten(clean(link.reason or "link lost"), max(0, width - cells(start) - cells(tries)))
+    start = f"no data for {age(silent)}"
+    room = width - cells(start) - cells(tries) - 2
+    reason = f": {shorten(clean(link.reason or 'link lost'), room)}" if room >= 9 else ""
     return [f"{start}{reason}{tries}", "nothing is judged meanwhile"]
 
 
@@ -278,13 +296,19 @@ def _progress(view: LaunchView, words: str) -> list[str]:
     return [share, f"ETA {about(running.eta)}"] if running.eta is not None else [share]
 
 
-def _second(view: LaunchView, width: int) -> Row:
-    verdict = view.verdict
+def _below(view: LaunchView, width: int) -> list[Row]:
+    """What stands under the one line: alarms, or all of the reason why there is no link."""
+    verdict, link = view.verdict, view.link
     if verdict.alarms:
         words = " · ".join(ALARMS.get(alarm, clean(alarm)) for alarm in verdict.alarms)
         length = view.serving.accept_length if view.serving else None
         if "useless_draft" in verdict.alarms and length is not None:
             words = f"accept length {length:.1f}: {words}"
-        return ((" ▲ ", "amber"), (shorten(words, width - 4), "amberdim"))
-    words = shorten(clean(verdict.advice or view.link.detail or ""), width - 4)
-    return ((f"   {words}", "amberdim"),)
+        return [((" ▲ ", "amber"), (shorten(words, width - 4), "amberdim"))]
+    if view.broken or link.state not in {"refused", "lost"}:
+        return []
+    why = [] if _fits(view, width) else [clean(link.reason or "")]
+    if link.state == "refused":
+        why.append(clean(verdict.advice or link.detail or ""))
+    lines = [line for words in dict.fromkeys(why) for line in wrap(words, max(10, width - 6), break_on_hyphens=False)]
+    return [((f"   {line}", "amberdim"),) for line in lines]

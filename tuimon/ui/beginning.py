@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from textwrap import wrap
+
 from tuimon.launch.view import LaunchView
 from tuimon.ui.rows import Row, clean, fit
 
@@ -14,19 +16,25 @@ def beginning(view: LaunchView, width: int) -> list[Row]:
     host = clean(view.host)
     lines: list[Row] = []
     if link.state == "refused":
-        lines = [(BAD, (f"{host} refused: {clean(link.reason or '')}", "text"))]
-        lines.append((("  ", "text"), (clean(link.detail or view.verdict.advice or ""), "accent")))
+        lines = _whole(f"{host} refused: {clean(link.reason or '')}", width)
+        lines += _whole(clean(link.detail or view.verdict.advice or ""), width, ("  ", "text"), "accent")
         lines.append((("  ", "text"), ("nothing is tried again by itself", "dim")))
     elif link.state == "up":
         lines = [(DONE, (f"connected to {host}", "text"), (f"  {clean(link.detail or '')}", "dim"))]
     elif link.state == "lost":
-        lines = [(BAD, (f"no link to {host}: {clean(link.reason or 'lost')}", "text"))]
+        lines = _whole(f"no link to {host}: {clean(link.reason or 'lost')}", width)
     else:
         lines = [(NOW, (f"connecting to {host}", "strong"), (f"  {clean(link.detail or '')}", "dim"))]
     lines += _server(view)
     if server is not None and server.log_note:
         lines.append((("  ", "text"), (clean(server.log_note), "accent")))
     return [fit(line, width) for line in lines]
+
+
+def _whole(words: str, width: int, mark: tuple[str, str] = BAD, ink: str = "text") -> list[Row]:
+    """All of it: a reason often ends in the command that helps."""
+    pieces = wrap(words, max(10, width - 2), break_on_hyphens=False)
+    return [(mark if not place else ("  ", "text"), (piece, ink)) for place, piece in enumerate(pieces)]
 
 
 def _server(view: LaunchView) -> list[Row]:

@@ -31,13 +31,17 @@ class Footer(Painted):
         """Action ids, what stays longest first."""
         self.said = ""
         self.paused = ""
+        self.troubled = ""
+        """What went wrong in tuimon itself, and where it is told."""
         self._spots: list[tuple[int, int, str]] = []
 
     def slice(self, view: LaunchView) -> object:  # noqa: ARG002  shows the keys, not the launch
-        return self.keys, self.said, self.paused
+        return self.keys, self.said, self.paused, self.troubled
 
     def paint(self, view: LaunchView | None, width: int, height: int) -> list[Row]:  # noqa: ARG002
-        end: Row = ((f" {self.paused} ", "paused"),) if self.paused else ()
+        end: Row = ((f" {self.troubled} ", "headwarn"),) if self.troubled and width >= 60 else ()
+        if self.paused:
+            end = (*end, (f" {self.paused} ", "paused"))
         if self.said:
             self._spots = []
             return [

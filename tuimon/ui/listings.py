@@ -38,10 +38,11 @@ class FindingsScreen(SheetScreen):
     TITLE = "Findings"
 
     def slice(self, view: LaunchView) -> object:
-        return view.findings, view.episodes, view.earlier, view.error, view.stacks
+        return view.findings, view.episodes, view.earlier, view.error, view.stacks, _no_link(view)
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         parts = (
+            ("Why there is no link", _no_link(view)),
             ("First error of the log", [view.error] if view.error else []),
             ("Findings", list(view.findings)),
             ("Red moments that ended", [_episode(one) for one in view.episodes]),
@@ -53,6 +54,11 @@ class FindingsScreen(SheetScreen):
             if texts:
                 lines += [((name, "title"),), *_listed(texts, width), ()]
         return lines or [(("nothing has been found yet", "dim"),)]
+
+
+def _no_link(view: LaunchView) -> list[str]:
+    link = view.link
+    return [words for words in (link.reason, link.detail) if words] if link.state in {"lost", "refused"} else []
 
 
 def _episode(one: Episode) -> str:
@@ -72,7 +78,7 @@ def _listed(texts: Sequence[str], width: int) -> list[Row]:
     """Each text wrapped, the second line on indented."""
     lines: list[Row] = []
     for text in texts:
-        pieces = wrap(clean(text), width - 2, subsequent_indent="    ", break_long_words=True)
+        pieces = wrap(clean(text), width - 2, subsequent_indent="    ", break_long_words=True, break_on_hyphens=False)
         lines += [((("▸ " if not place else "  "), "faint"), (piece, "text")) for place, piece in enumerate(pieces)]
     return lines
 

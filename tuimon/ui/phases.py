@@ -169,7 +169,9 @@ def _progress(phase: PhaseView, width: int) -> Row:
     total = phase.total or 1
     share = (phase.count or 0) / total
     words = f" {_number(phase.count)}/{_number(phase.total)} {share:4.0%}".replace("%", " %")
-    if phase.rate:
+    if phase.note:  # in a silence: where it stands
+        words = f" {clean(phase.note)}"
+    elif phase.rate:
         words += f" · {_rate(phase.rate)}"
     room = max(10, width - 4 - len(words))
     return fit((("  ", "text"), *meter(share, room), (words, "dim")), width)

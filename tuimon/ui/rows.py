@@ -15,6 +15,9 @@ Span = tuple[str, str]
 """Text and the name of its ink (see inks.py)."""
 Row = tuple[Span, ...]
 
+LONGEST_WORD = 16
+"""Letters; what is longer is a name, and half of it says more than nothing."""
+_AROUND = ".,:;!?()“”'\""
 _DROPPED = {"Mn", "Me"}  # marks on their neighbour
 _WIDE = {"W", "F"}
 _JOINING = (range(0x1160, 0x1200), range(0xD7B0, 0xD800), range(0x1F1E6, 0x1F200), range(0x1F3FB, 0x1F400))
@@ -73,13 +76,16 @@ def cut(text: str, width: int) -> str:
 
 
 def shorten(text: str, width: int) -> str:
-    """At most `width` cells of a sentence: cut between words where that costs no more than half of the room."""
+    """At most `width` cells of a sentence: cut between words; within one only where that saves half of the room, and
+    what is cut is a name or a path."""
     short = cut(text, width)
     if short in (text, ""):
         return short
     head = short.removesuffix("…")
     space = head.rfind(" ")
-    if text[len(head) : len(head) + 1] != " " and space * 2 >= len(head):
+    whole = head[space + 1 :] + text[len(head) :].partition(" ")[0]
+    word = whole.strip(_AROUND).isalpha() and len(whole) <= LONGEST_WORD
+    if text[len(head) : len(head) + 1] != " " and (space * 2 >= len(head) or (word and space > 0)):
         head = head[:space]
     return head.rstrip(" ,·:;") + "…"
 
