@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import subprocess
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import asyncssh
 import msgspec
 import pytest
 
 from tuimon.config import Settings
-from tuimon.hosts import keyring
+from tuimon.hosts import keyring, unlocking
+from tuimon.hosts.address import parse
+from tuimon.hosts.errors import KeyLocked
 from tuimon.launch.events import AnyEvent, Unlinked
 from tuimon.watch.live import LiveWatch
 
@@ -99,3 +103,37 @@ def test_a_script_is_told_what_to_do_and_waits_for_nobody(asked: Asked, sshd: Ss
     alone.stop()
     assert alone.secret_wanted is None
     assert "Unlock it with" in (view.link.reason or "")
+
+
+async def test_a_key_is_unlocked_once_for_all_hosts_and_asked_for_no_more(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = str(tmp_path / "id_ed25519")
+    asyncssh.generate_private_key("ssh-ed25519").write_private_key(path, passphrase=SECRET)
+    ring = keyring.Keyring()
+    monkeypatch.setattr(keyring, "RING", ring)
+    read: list[str] = []
+
+    def counted(file: Path, passphrase: str) -> asyncssh.SSHKey:
+        read.append(str(file))
+        return original(file, passphrase)
+
+    original = asyncssh.read_private_key
+    monkeypatch.setattr(asyncssh, "read_private_key", counted)
+    assert all(await asyncio.gather(*(asyncio.to_thread(ring.unlock, path, SECRET) for _ in range(8))))
+    assert read == [path]
+    locked = KeyLocked("it takes a key that is encrypted")
+    locked.path = path
+    tries: list[str] = []
+
+    async def refuses(_address: object, name: str, _given: object) -> str:
+        tries.append(name)
+        if len(tries) == 1:
+            raise locked
+        return "a line"
+
+    async def nobody(words: str) -> str | None:
+        raise AssertionError(words)
+
+    monkeypatch.setattr(unlocking, "dial", refuses)
+    assert await unlocking.dialled(parse("gpu-18"), "gpu-18", {}, nobody) == "a line"  # type: ignore[comparison-overlap]

@@ -7,6 +7,7 @@ passphrases are not kept.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -20,14 +21,18 @@ class Keyring:
 
     def __init__(self) -> None:
         self._keys: dict[str, asyncssh.SSHKey] = {}
+        self._unlocking = threading.Lock()
 
     def unlock(self, path: str, passphrase: str) -> bool:
-        """Take a key in; False where that is not its passphrase. Takes up to a second of CPU."""
-        try:
-            self._keys[path] = asyncssh.read_private_key(Path(path).expanduser(), passphrase)
-        except (asyncssh.KeyImportError, ValueError, OSError):
-            return False
-        return True
+        """Take a key in; False where that is not its passphrase. Takes up to a second of CPU, for all hosts once."""
+        with self._unlocking:
+            if path in self._keys:
+                return True
+            try:
+                self._keys[path] = asyncssh.read_private_key(Path(path).expanduser(), passphrase)
+            except (asyncssh.KeyImportError, ValueError, OSError):
+                return False
+            return True
 
     def key(self, path: str) -> asyncssh.SSHKey | None:
         """The key, where it was unlocked."""
