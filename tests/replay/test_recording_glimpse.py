@@ -8,9 +8,10 @@ from pathlib import Path
 import pytest
 
 from tuimon.config import Patience, Settings
-from tuimon.launch.events import AnyEvent, Linked, LogStat, LogText, Process, Sample, ServerFound
+from tuimon.launch.events import AnyEvent, Linked, LogReset, LogStat, LogText, Process, Sample, ServerFound
 from tuimon.launch.view import RED, LaunchView
 from tuimon.recording import folder, form, glimpse, trial
+from tuimon.recording.opening import Opening
 from tuimon.recording.player import Player
 from tuimon.recording.source import ListSource
 from tuimon.watch.replay import ReplayWatch
@@ -74,6 +75,14 @@ def shown(view: LaunchView) -> tuple[object, ...]:
     """What the eye falls on."""
     verdict = view.verdict
     return verdict.state, verdict.kind, verdict.phase, view.server and view.server.pid, view.link.state
+
+
+def test_what_a_log_held_before_it_was_replaced_is_not_said_to_be_left_out() -> None:
+    opening = Opening()
+    opening.remember(ServerFound(at=START, pid=7, argv=("vllm",), started=1.0))
+    opening.remember(LogText(at=START, offset=0, text=b"x" * 5000))
+    opening.remember(LogReset(at=START, why="rotated", offset=0))
+    assert [type(event) for event in opening.told(START + 1)] == [ServerFound]
 
 
 @pytest.mark.parametrize("second", [25 * MINUTE, STALLS - 30, STALLS + 15, STALLS + 900, END - 1])

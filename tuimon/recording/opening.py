@@ -53,7 +53,7 @@ class Opening:
         self._forget_log()
 
     def _forget_log(self) -> None:
-        self._head, self._head_bytes = [], 0
+        self._head, self._head_bytes, self._text_end = [], 0, 0
 
     def _goes_on(self, event: LogText) -> bool:
         return not self._head or self._head[-1].offset + len(self._head[-1].text) == event.offset
