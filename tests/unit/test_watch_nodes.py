@@ -20,7 +20,7 @@ from tests.ui.stage import Cranked
 from tuimon.alerts.herald import Herald
 from tuimon.config import Settings
 from tuimon.headless import attended_nodes
-from tuimon.headless.attended_nodes import AttendedNodes, told
+from tuimon.headless.attended_nodes import AttendedNodes, Relief, told
 from tuimon.launch.nodes import together
 from tuimon.launch.view import LaunchView
 from tuimon.recording.shelf import Limits
@@ -159,6 +159,18 @@ def test_one_change_of_the_whole_launch_is_one_alert_with_the_node_that_decides(
     assert [one["state"] for one in document["nodes"]] == ["spinning", "spinning", "stalled", "spinning"]
     assert len(written) == 1
     assert "node3, 4 hosts STALLED: node3: in “weights”: nothing alive · 3 others spin" in written[0]
+
+
+def test_a_red_node_that_cannot_be_seen_any_more_is_not_told_as_well_again() -> None:
+    seen: list[str] = []
+    relief = Relief(lambda view: seen.append(view.verdict.state))
+    works = node(0, launches.starting(), 2)
+    for other in (launches.crashed(), launches.unreachable(), launches.unreachable(), launches.starting()):
+        relief.look(together([works, node(1, other, 2)]))
+    assert seen == ["crashed", "starting"]
+    relief.look(together([works, node(1, launches.crashed(), 2)]))
+    relief.look(together([node(0, launches.serving(), 2), node(1, launches.unreachable(), 2)]))
+    assert seen[2:] == ["crashed", "serving"]
 
 
 def test_recordings_of_many_hosts_keep_to_the_total_together() -> None:

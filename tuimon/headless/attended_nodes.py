@@ -65,7 +65,8 @@ class AttendedNodes(NodesWatch):
         from tuimon.watch.onlooker import Onlooker  # noqa: PLC0415
 
         self._herald = Herald(self._settings, self._send, self._find, self._told)
-        self._onlookers = [Onlooker(Whole(self), self._herald.look, self._find, "alerts")]
+        relief = Relief(self._herald.look)
+        self._onlookers = [Onlooker(Whole(self), lambda _whole: relief.look(self.nodes), self._find, "alerts")]
         if self._settings.history:
             memories = [Remembering(spec, host.post) for spec, host in zip(self._specs, self._hosts, strict=True)]
 
@@ -115,6 +116,21 @@ class AttendedNodes(NodesWatch):
 
     def _told(self) -> dict[str, object]:
         return told(self._specs, self.nodes)
+
+
+class Relief:
+    """Passes the launch as one on to the alerts, but no good news while a node that was red cannot be seen."""
+
+    def __init__(self, look: Callable[[LaunchView], None]) -> None:
+        self._look = look
+        self._red: set[int] = set()
+
+    def look(self, nodes: NodesView) -> None:
+        """Look at them."""
+        unseen = {node.place for node in nodes.nodes if node.unseen}
+        self._red = {node.place for node in nodes.nodes if node.red} | self._red & unseen
+        if nodes.verdict.state not in {"starting", "quiet"} or not self._red:
+            self._look(nodes.whole)
 
 
 def _key(words: str | None) -> str:
