@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from tuimon.launch import colours
 from tuimon.launch.colours import Coloured
 from tuimon.launch.escapes import clean
-from tuimon.launch.logbook import Logbook
+from tuimon.launch.logbook import Logbook, Note
 from tuimon.launch.reading import Reading
 from tuimon.launch.segments import Splitter
 from tuimon.launch.view import LogLine
@@ -108,3 +108,15 @@ def test_the_book_stays_bounded_with_colours() -> None:
         book.plain(text, 1.0)
     window = book.window()
     assert (window.end - window.first) * 1_600 < 1_000_000 + 512 * 2_000
+
+
+def test_the_book_stays_bounded_with_bars_whose_redraws_are_coloured() -> None:
+    book = Logbook(most_bytes=1_000_000)
+    for number in range(5_000):
+        bar = Note(bar=f"bar {number}")
+        book.add(b"10%", 1.0, bar)
+        text = Coloured(b"20%")
+        text.written = b"\x1b[31m20%" + b"\x1b[0m" * 300
+        book.add(text, 1.0, bar)
+    window = book.window()
+    assert (window.end - window.first) * 1_200 < 1_000_000 + 512 * 1_600

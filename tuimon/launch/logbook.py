@@ -153,7 +153,8 @@ class Logbook:
         opened = self._open
         self._window = None
         if note.bar is not None and opened and opened[-1][2].bar == note.bar:
-            self._open_bytes += len(entry[0]) - len(opened[-1][0])
+            before = opened[-1][0]
+            self._open_bytes += len(entry[0]) + _cost(entry[0]) - len(before) - _cost(before)
             opened[-1] = entry
             return self._end - 1
         if len(opened) >= CHUNK:
