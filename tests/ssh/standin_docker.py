@@ -1,10 +1,12 @@
 """A stand-in for `docker` and `kubectl`: containers are processes in namespaces, their logs files of stamped lines.
 
-Called as either; TUIMON_CONTAINERS names the folder with, for each container, NAME.pid and NAME.log.
+Called as either; TUIMON_CONTAINERS names the folder with, for each container, NAME.pid and NAME.log, and NAME.exit
+where the engine knows how it ended.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -58,6 +60,17 @@ def logs(words: list[str]) -> None:
             time.sleep(0.02)
 
 
+def inspect(name: str) -> None:
+    status = FOLDER / f"{name}.exit"
+    pid = (FOLDER / f"{name}.pid").read_text()
+    if Path(f"/proc/{pid}").exists():
+        show([b'{"Status":"running","ExitCode":0,"OOMKilled":false}'])
+    elif status.exists():
+        show([json.dumps({"Status": "exited", "ExitCode": int(status.read_text()), "OOMKilled": False}).encode()])
+    else:
+        fail("Cannot connect to the Docker daemon")
+
+
 def show(lines: list[bytes]) -> None:
     for line in lines:
         os.write(1, line)
@@ -70,5 +83,7 @@ if __name__ == "__main__":
     elif verb == "logs":
         assert "--timestamps" in sys.argv
         logs(sys.argv[2:])
+    elif verb == "inspect":
+        inspect(sys.argv[-1])
     else:
         fail(f"{verb}: not in this stand-in", 125)

@@ -23,7 +23,7 @@ from tuimon.hosts import pick, ways
 from tuimon.hosts.errors import AccessDenied, BadAddress, HostUnreachable
 from tuimon.hosts.host import Host
 from tuimon.hosts.inside import Inside
-from tuimon.launch.events import AnyEvent, Linked, LogText, Sample, ServerFound, Unlinked
+from tuimon.launch.events import AnyEvent, Linked, LogText, Sample, ServerFound, ServerGone, Unlinked
 from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
@@ -78,6 +78,14 @@ class Engine:
         os.kill(int((self.folder / f"{name}.pid").read_text()), signal.SIGKILL)
         child.wait()
         self._stamping.pop(name).join()  # it reads to the end before its pipe is closed
+        if child.stdout:
+            child.stdout.close()
+
+    def let_end(self, name: str) -> None:
+        """Wait for its server to end by itself; the engine knows how."""
+        child = self._running.pop(name)
+        (self.folder / f"{name}.exit").write_text(str(child.wait()))
+        self._stamping.pop(name).join()
         if child.stdout:
             child.stdout.close()
 
@@ -182,6 +190,27 @@ def test_a_container_that_stops_and_comes_again_is_lost_and_found_and_no_line_co
     old, _, new = watched.text().partition(b"again 0")
     assert numbers(old) == list(range(len(numbers(old))))
     assert numbers(b"again 0" + new) == list(range(len(numbers(b"again 0" + new))))
+
+
+def test_a_container_that_ends_with_its_server_is_a_crash_with_its_last_words_and_no_lost_link(engine: Engine) -> None:
+    engine.run(
+        "one", SERVER.replace("time.sleep(0.05)", "time.sleep(0.05)\n        if number > 60: raise ValueError('no')")
+    )
+    watched = Watched("docker:one")
+    try:
+        until(lambda: bool(watched.seen(ServerFound)))
+        engine.let_end("one")
+        view = watched.watch.wait_for(lambda view: view.verdict.state == "crashed", 20)
+        assert (view.verdict.state, view.link.state) == ("crashed", "up")
+        assert view.verdict.headline == "ended before it was ready: ValueError: no"
+        assert [gone.exit for gone in watched.seen(ServerGone)] == [1]  # type: ignore[union-attr]  # a ServerGone
+        assert "Docker:one ended with 1" in view.findings
+        assert watched.seen(Unlinked) == []
+        engine.run("one", SERVER.replace("line %d", "again %d"))
+        until(lambda: b"again 3 " in watched.text(), 40)
+        assert watched.watch.wait_for(lambda view: view.verdict.state == "starting", 20).server is not None
+    finally:
+        watched.watch.stop()
 
 
 async def test_a_container_on_another_machine_is_entered_over_its_link(engine: Engine, fake: FakeServer) -> None:

@@ -52,6 +52,9 @@ while :; do
 done
 """
 
+WHOLE = Path(sys.executable).resolve()
+NO_JSON = "import sys; sys.modules['json'] = None; exec(sys.argv[-1])"
+
 
 @pytest.fixture
 def bare(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -138,6 +141,27 @@ async def test_an_interpreter_beside_the_path_is_found_and_an_old_one_is_not_tak
         finding, "SEARCH", f"echo {tmp_path}/bin/python3; echo /etc/passwd; echo {sys.executable}; echo /proc/self/exe"
     )
     assert await finding.find_python(LocalHost()) in {sys.executable, None}
+
+
+async def test_an_interpreter_without_its_library_is_passed_over_for_a_whole_one(
+    fake: FakeServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Debian's python3-minimal: it runs, and has no json."""
+    (tmp_path / "python3").write_text(f'#!/bin/sh\nexec {sys.executable} -c "{NO_JSON}" "$@"\n')
+    (tmp_path / "python3").chmod(0o755)
+    monkeypatch.setattr(finding, "SEARCH", f"echo {tmp_path}/python3; echo {WHOLE}")
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    assert (await LocalHost().run(["python3", "-I", "-c", "import zlib"])).exit == 0
+    assert (await LocalHost().run(["python3", "-I", "-c", "import json"])).exit == 1
+    events: list[AnyEvent] = []
+    watch = LiveWatch(fake.host(), Settings())
+    watch.on_event(events.append)
+    watch.start()
+    try:
+        await _until(lambda: any(isinstance(event, Sample) for event in events))
+        assert not [event for event in events if isinstance(event, Finding) and event.kind == "no_python"]
+    finally:
+        await asyncio.to_thread(watch.stop)
 
 
 def test_a_server_that_ends_is_gone_and_the_next_is_another() -> None:

@@ -10,7 +10,7 @@ from msgspec import Struct
 from tuimon.config import Settings
 from tuimon.diagnose import checkup, kernel, sent
 from tuimon.headless.plain import plain, say
-from tuimon.hosts import command, finding, pick
+from tuimon.hosts import command, finding, pick, ways
 from tuimon.hosts import plain as bare
 from tuimon.hosts.inside import HOLD, Inside
 from tuimon.probe import send
@@ -73,6 +73,8 @@ ALL: tuple[Sent, ...] = (
         "beats",
     ),
     Sent("hold", ("sh", "-c", HOLD), "in a container or a pod, and with --ssh-command", "beats"),
+    Sent("ended: docker", ways.Container("NAME").state, "when a container is gone, to the machine before it"),
+    Sent("ended: kubectl", ways.Pod("NS", "POD").state, "when a pod is gone, to the machine before it"),
     Sent("doctor --clean", ("sh", "-c", checkup.CLEAN), "`tuimon doctor HOST --clean`"),
 )
 

@@ -13,6 +13,10 @@ class HostUnreachable(HostError):
     """Nothing answers (DNS, refused, timeout, link lost); trying again may help."""
 
 
+class PlaceGone(HostUnreachable):
+    """The machine answers, but the container there does not run, or is no more."""
+
+
 class HostKeyUnknown(HostError):
     """The host's key is not in known_hosts, or differs; the user must act."""
 

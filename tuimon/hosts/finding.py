@@ -17,7 +17,14 @@ SEARCH = (
 _PYTHON = re.compile(r"/[^\x00-\x1f]*/python3(?:\.\d+)?|/proc/[0-9]+/exe")
 _MOST = 12
 """Interpreters tried; each takes 20–50 ms there."""
-_TRY = "import sys; sys.exit(sys.version_info < (3, 6))"
+# Debian's python3-minimal has no json; a broken installation lacks whatever it lacks.
+_TRY = "import sys, json, subprocess, socket, mmap, select, hashlib; sys.exit(sys.version_info < (3, 6))"
+_UNFIT = ("not found", "SyntaxError", "ModuleNotFoundError", "ImportError")
+
+
+def unfit(status: int | None, said: str) -> bool:
+    """Whether a program of ours ended because the interpreter is none, too old, or not whole."""
+    return status in {126, 127} or (bool(status) and any(word in said for word in _UNFIT))
 
 
 async def find_python(host: Host) -> str | None:

@@ -13,6 +13,7 @@ from msgspec import Struct
 from tuimon.hosts import plain
 from tuimon.hosts.beating import PATIENCE, beat
 from tuimon.hosts.errors import HostError
+from tuimon.hosts.finding import unfit
 from tuimon.hosts.host import LogPiece
 from tuimon.hosts.quoting import last_line
 from tuimon.probe import send
@@ -109,7 +110,7 @@ async def follow(
         finally:
             beating.cancel()
             channel.end_input()
-    if status in {126, 127} and not send.is_stream(path):
+    if unfit(status, last_line(channel.errors())) and not send.is_stream(path):
         async with aclosing(plain.follow(host, path, offset, inode)) as pieces:
             async for one in pieces:
                 yield one

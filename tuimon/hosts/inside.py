@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Sequence
 from tuimon.hosts import frames
 from tuimon.hosts.beating import EVERY, PATIENCE
 from tuimon.hosts.command import MARK, collect, guarded
+from tuimon.hosts.ending import Ending
 from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable
 from tuimon.hosts.host import Ask, Asking, Channel, Completed, Host, LogPiece
 from tuimon.hosts.putting import put
@@ -23,6 +24,8 @@ ENTERING = 20.0
 """Seconds for the way in; `kubectl exec` over a slow API takes some."""
 SILENT = 20.0
 """Seconds without an answer to a beat after which the place counts as lost."""
+LOOKS, LOOK_AGAIN = 5, 0.4
+"""Looks at how the place ended, and seconds between them."""
 # One read per beat; without `timeout` (no coreutils, no BusyBox) it ends with its stdin only.
 HOLD = (
     f"echo tuimon; command -v timeout >/dev/null && t='timeout {PATIENCE:.0f}'; "
@@ -40,6 +43,7 @@ class Inside:
         self._held: Channel | None = None
         self._gone: asyncio.Future[str] | None = None
         self._beating: asyncio.Task[None] | None = None
+        self._ending: Ending | None = None
         self.python = "python3"
         """The interpreter for our programs there."""
 
@@ -52,6 +56,11 @@ class Inside:
     def detail(self) -> str:
         """`the container vllm on root@10.1.2.3:22`; empty before `connect`."""
         return self._way.detail(self._outer.detail) if self._held else ""
+
+    @property
+    def ending(self) -> Ending | None:
+        """How the place ended, once `lost` has returned; None where it is the link that was lost."""
+        return self._ending
 
     @property
     def ask(self) -> Ask | None:
@@ -89,7 +98,7 @@ class Inside:
         except TimeoutError:
             held.end_input()
             raise HostUnreachable(f"{self._way.words} was not entered within {ENTERING:g} s") from None
-        self._held = held
+        self._held, self._ending = held, None
         self._gone = asyncio.get_running_loop().create_future()
         self._beating = asyncio.create_task(self._hold(held, self._gone))
 
@@ -102,6 +111,8 @@ class Inside:
                     held.write(b".\n")
                     patience.reschedule(asyncio.get_running_loop().time() + SILENT)
                     if not await held.read():
+                        patience.reschedule(None)
+                        self._ending = await self._how_it_ended()
                         said = quoted(held.errors())
                         reason = f"{self._way.words} is gone" + (f": {said}" if said else "")
                         break
@@ -113,6 +124,19 @@ class Inside:
             reason = str(error)
         if not gone.done():
             gone.set_result(reason)
+
+    async def _how_it_ended(self) -> Ending | None:
+        """The engine sees a moment later than we do that a first process has ended."""
+        for _look in range(LOOKS if self._way.state else 0):
+            try:
+                told = await self._outer.run(list(self._way.state), timeout=ENTERING)
+            except HostError:
+                return None
+            ending = self._way.ending(told.stdout)
+            if ending is not None or told.exit != 0:
+                return ending
+            await asyncio.sleep(LOOK_AGAIN)
+        return None
 
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20

@@ -10,8 +10,10 @@ from typing import Protocol
 
 from msgspec import Struct
 
+from tuimon.hosts import ending
 from tuimon.hosts.address import Address
-from tuimon.hosts.errors import AccessDenied, BadAddress, HostError, HostUnreachable
+from tuimon.hosts.ending import Ending
+from tuimon.hosts.errors import AccessDenied, BadAddress, HostError, HostUnreachable, PlaceGone
 from tuimon.hosts.loginshell import for_login_shell
 from tuimon.hosts.quoting import last_line
 
@@ -38,6 +40,13 @@ class Way(Protocol):
 
     def trouble(self, said: str, status: int | None) -> HostError:
         """Why nothing could be run there."""
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """What asks the machine before it how the place ended; empty where it does not end by itself."""
+
+    def ending(self, state: bytes) -> Ending | None:
+        """How it ended, from the answer to that; None while it runs."""
 
 
 class Container(Struct, frozen=True):
@@ -77,10 +86,20 @@ class Container(Struct, frozen=True):
                 f"Docker may not be asked: {reason}", "Join the group `docker` there, or log in as root"
             )
         if "No such container" in said:
-            return HostUnreachable(f"There is no container {self.name} there", "Look at: docker ps -a")
+            return PlaceGone(f"There is no container {self.name} there", "Look at: docker ps -a")
         if "is not running" in said:
-            return HostUnreachable(f"The container {self.name} is not running", "It is looked for again")
+            logs = f"Its log: docker logs {self.name} 2>&1 | tuimon timeline -"
+            return PlaceGone(f"The container {self.name} is not running", logs)
         return HostUnreachable(f"{self.words} cannot be entered: {reason}")
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Its State, as JSON."""
+        return "docker", "inspect", "-f", "{{json .State}}", self.name
+
+    def ending(self, state: bytes) -> Ending | None:
+        """Exited, dead, or about to be started again."""
+        return ending.of_container(state)
 
 
 class Pod(Struct, frozen=True):
@@ -119,10 +138,20 @@ class Pod(Struct, frozen=True):
                 "There is no kubectl program there", "Install it, or name a machine that has it: HOST/…"
             )
         if "NotFound" in said or "not found" in said:
-            return HostUnreachable(f"There is no pod {self.pod} in {self.namespace}", "Look at: kubectl get pods -A")
+            return PlaceGone(f"There is no pod {self.pod} in {self.namespace}", "Look at: kubectl get pods -A")
         if _DENIED.search(reason):
             return AccessDenied(f"{self.words} may not be entered: {reason}", "kubectl needs rights on pods/exec there")
         return HostUnreachable(f"{self.words} cannot be entered: {reason}")
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """Of all its containers, as JSON."""
+        status = "jsonpath={.status.containerStatuses}"
+        return "kubectl", "get", "pod", "-n", self.namespace, self.pod, "-o", status
+
+    def ending(self, state: bytes) -> Ending | None:
+        """Terminated, and not started again yet."""
+        return ending.of_pod(state, self.container)
 
 
 class OwnSsh(Struct, frozen=True):
@@ -166,6 +195,16 @@ class OwnSsh(Struct, frozen=True):
         if status == 127:
             return AccessDenied(f"{self.program[0]} (ssh_command) cannot be run: {reason}", "Correct ssh_command")
         return HostUnreachable(f"{self.words} cannot be reached by {self.program[0]}: {reason}", again)
+
+    @property
+    def state(self) -> tuple[str, ...]:
+        """A machine does not end with what it runs."""
+        return ()
+
+    def ending(self, state: bytes) -> Ending | None:
+        """Nobody can tell."""
+        del state
+        return None
 
 
 def way(spec: str) -> Container | Pod | None:

@@ -103,7 +103,7 @@ def _ended(run: Run, now: float) -> Reason | None:
     if told.ended is not None or run.exit == 0 or (not told.serves and run.exit is None and not _killed(run)):
         return Reason("finished", run.gone_at, "finished: it ended as asked", certain=True)
     known = run.vitals.log.readable or run.exit is not None or told.error is not None or _died_before(run)
-    words = f"exit {run.exit}" if run.exit is not None else "without a word"
+    words = "without a word" if run.exit is None else f"exit {run.exit}" if run.exit >= 0 else f"signal {-run.exit}"
     if told.error is not None:
         words = told.error.text
     elif not known:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 
 from tuimon.config import Settings
-from tuimon.hosts.errors import HostError, HostUnreachable
+from tuimon.hosts.ending import Ends
+from tuimon.hosts.errors import HostError, HostUnreachable, PlaceGone
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Gap, Linked, Unlinked
 from tuimon.watch.asking import Question
@@ -53,14 +54,15 @@ class Linking:
             try:
                 await self._host.connect()
             except HostUnreachable as error:
-                await self._down(error.sentence())
+                await self._down(error.sentence(), gone=isinstance(error, PlaceGone))
             except HostError as error:
                 await self._refused(error.sentence())
             except Exception as error:  # noqa: BLE001  an error of ours is no reason to give the host up
                 self._board.trouble("connecting", error)
                 await self._down("an error of tuimon's own")
             else:
-                await self._down(await self._up())
+                reason = await self._up()
+                await self._down(reason, gone=isinstance(self._host, Ends) and self._host.ending is not None)
 
     async def _up(self) -> str:
         clock = self._board.clock
@@ -76,9 +78,13 @@ class Linking:
         self._lost = (clock.now(), reason)
         return reason
 
-    async def _down(self, reason: str) -> None:
+    async def _down(self, reason: str, *, gone: bool = False) -> None:
+        """`gone`: a place that is only there for its server; where that has ended no link is lost, and all is known."""
         self._refusal = None
         pause = self._backoff.next()
+        if gone and self._place.ended is not None:
+            await self._pause(pause)
+            return
         self._board.post(Unlinked(reason=reason, next_try=self._board.clock.now() + pause))
         await self._pause(pause)
 

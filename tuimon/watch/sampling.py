@@ -10,7 +10,7 @@ import msgspec
 
 from tuimon.config import Settings
 from tuimon.hosts.beating import PATIENCE, beat
-from tuimon.hosts.finding import find_python
+from tuimon.hosts.finding import find_python, unfit
 from tuimon.hosts.host import Channel, Host, WithPython
 from tuimon.hosts.quoting import last_line
 from tuimon.launch.events import Finding, Gap
@@ -139,7 +139,7 @@ class Sampling:
             return
         self._gap("the probe ended")
         last = last_line(channel.errors() or said)
-        if status in {126, 127} or "not found" in last or "SyntaxError" in last:
+        if unfit(status, last):
             await self._find_python()
             return
         self._find(

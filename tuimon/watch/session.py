@@ -8,8 +8,10 @@ from typing import Protocol
 import msgspec
 
 from tuimon.config import Settings
+from tuimon.hosts import ending
+from tuimon.hosts.ending import Ends
 from tuimon.hosts.host import Host
-from tuimon.launch.events import Sample, ServerFound, ServerGone
+from tuimon.launch.events import Finding, Sample, ServerFound, ServerGone
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Reported
 from tuimon.watch.sampling import Sampling
@@ -18,6 +20,8 @@ from tuimon.watch.tending import end, tend
 
 BEAT = 0.5
 """Seconds between looks at what the view calls for."""
+LAST_WORDS = 1.5
+"""Seconds for which the log of a container that has ended is read on: why it ended stands in its last lines."""
 
 
 class Acting(Protocol):
@@ -36,6 +40,7 @@ class Session:
     def __init__(self, host: Host, board: Board, settings: Settings, place: Place, acting: Acting) -> None:
         self._host = host
         self._board = board
+        self._place = place
         self._acting = acting
         self._blind = True
         self._tailing = Tailing(host, board, place, settings.log)
@@ -49,10 +54,26 @@ class Session:
             asyncio.create_task(tend("watching", self._beat, self._board)),
         }
         try:
-            return await self._host.lost()
+            reason = await self._host.lost()
+            await self._last_words()
+            return reason
         finally:
             await end(work, 0.5)
             await self._tailing.stop()
+
+    async def _last_words(self) -> None:
+        """A place that is only there for its server has ended with it: that is the launch's end, and no lost link."""
+        how = self._host.ending if isinstance(self._host, Ends) else None
+        server = self._place.server
+        if how is None or server is None or self._place.ended is not None:
+            return
+        await self._board.clock.sleep(LAST_WORDS)
+        text = ending.words(self._host.name, how)
+        self._board.post(
+            Finding(source="container", kind="ended", text=text, severity="warning" if how.exit else "info")
+        )
+        self._heard(ServerGone(pid=server.pid, exit=how.exit))
+        self._board.tick(at_once=True)
 
     async def _beat(self) -> None:
         while True:

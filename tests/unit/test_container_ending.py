@@ -1,0 +1,76 @@
+"""How a container ended, as Docker and Kubernetes tell it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tuimon.hosts.ending import Ending, of_container, of_pod, words
+
+# As Docker 20.10 told it after `docker kill`.
+KILLED = (
+    b'{"Status":"exited","Running":false,"Paused":false,"Restarting":false,"OOMKilled":false,"Dead":false,"Pid":0,'
+    b'"ExitCode":137,"Error":"","StartedAt":"2026-11-30T09:25:15.598080716Z",'
+    b'"FinishedAt":"2026-11-30T09:26:13.870104385Z"}\n'
+)
+FAILED = {"terminated": {"exitCode": 1, "reason": "Error", "finishedAt": "2026-11-30T09:26:13Z"}}
+STARVED = {"terminated": {"exitCode": 137, "reason": "OOMKilled"}}
+LOOPS = {"waiting": {"reason": "CrashLoopBackOff", "message": "back-off 10s"}}
+RUNS = {"running": {"startedAt": "2026-11-30T09:26:14Z"}}
+
+
+def statuses(state: object, last: object = None, name: str = "vllm") -> bytes:
+    """A pod's statuses: a sidecar's, and this container's."""
+    ours = {"name": name, "restartCount": 1, "state": state, "lastState": last or {}, "ready": False}
+    return json.dumps([ours, {"name": "sidecar", "state": RUNS, "lastState": {}}]).encode()
+
+
+def state(**told: object) -> bytes:
+    return json.dumps({**json.loads(KILLED), **told}).encode()
+
+
+@pytest.mark.parametrize(
+    ("told", "ending"),
+    [
+        (KILLED, Ending(-9)),
+        (state(ExitCode=1), Ending(1)),
+        (state(ExitCode=0), Ending(0)),
+        (state(OOMKilled=True), Ending(-9, oom=True)),
+        (state(Status="restarting", ExitCode=3), Ending(3)),
+        (state(ExitCode=255), Ending(255)),
+        (state(Status="running"), None),
+        (state(Status="paused"), None),
+        (state(ExitCode="one"), None),
+        (b"Error: No such object: vllm\n", None),
+        (b"", None),
+    ],
+)
+def test_what_docker_tells_of_an_end(told: bytes, ending: Ending | None) -> None:
+    assert of_container(told) == ending
+
+
+@pytest.mark.parametrize(
+    ("told", "ending"),
+    [
+        (statuses(FAILED), Ending(1)),
+        (statuses(STARVED), Ending(-9, oom=True)),
+        (statuses(LOOPS, FAILED), Ending(1)),
+        (statuses(LOOPS), None),
+        (statuses(RUNS, FAILED), None),  # which of its ends cut our link, nobody knows
+        (statuses({}), None),
+        (b"[]", None),
+        (b"", None),
+        (b"Error from server (NotFound)", None),
+    ],
+)
+def test_what_kubernetes_tells_of_an_end(told: bytes, ending: Ending | None) -> None:
+    assert of_pod(told, None) == ending
+    assert of_pod(told, "vllm") == ending
+    assert of_pod(told, "sidecar") is None
+
+
+def test_an_end_is_said_in_words() -> None:
+    assert words("the container vllm", Ending(1)) == "The container vllm ended with 1"
+    assert words("docker:vllm", Ending(-9, oom=True)) == "Docker:vllm ended by signal 9, for want of memory (OOM)"
+    assert words("docker:vllm", Ending(None)) == "Docker:vllm ended without telling how"
