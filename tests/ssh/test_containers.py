@@ -213,6 +213,22 @@ def test_a_container_that_ends_with_its_server_is_a_crash_with_its_last_words_an
         watched.watch.stop()
 
 
+@pytest.mark.parametrize("spec", ["docker:one", "k8s:web/one"])
+def test_what_a_container_printed_before_we_came_is_no_sign_of_life(engine: Engine, spec: str) -> None:
+    engine.run("one", "import time\nfor n in range(9): print('line', n, flush=True)\ntime.sleep(600)\n")
+    until(lambda: (engine.folder / "one.log").read_bytes().count(b"line") == 9)
+    written = time.time()
+    until(lambda: time.time() - written > 3)
+    watched = Watched(spec)
+    try:
+        view = watched.watch.wait_for(lambda view: view.lines.end == 9 and view.data_age is not None, 20)
+        (log,) = [sign for sign in view.signs if sign.name == "log"]
+        assert log.last == pytest.approx(written, abs=1)
+        assert view.growth.last_growth is None
+    finally:
+        watched.watch.stop()
+
+
 async def test_a_container_on_another_machine_is_entered_over_its_link(engine: Engine, fake: FakeServer) -> None:
     engine.run("one")
     fake.noise = b"Welcome!\n"

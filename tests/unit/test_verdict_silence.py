@@ -43,6 +43,18 @@ def test_amber_at_ten_seconds_red_at_twenty() -> None:
     assert "nothing alive" in verdict.headline
 
 
+def test_only_what_is_alive_now_is_said_to_work() -> None:
+    story = Story(2)
+    story.everybody("imports", "idle")
+    story.runs(12)
+    story.everybody("sleeps", "idle")
+    quiet = [story.runs(1) for _ in range(8)]
+    assert {verdict.state for verdict in quiet} == {"quiet"}
+    assert quiet[1].advice == "Wait: it works."
+    assert quiet[-1].headline == "the log is silent, last alive: disk reads"
+    assert quiet[-1].advice == "Wait some seconds: if nothing comes, it is called a stall."
+
+
 def test_patience_can_be_set() -> None:
     story = Story(1, patience=Patience(quiet=3, stalled=6))
     story.everybody("sleeps")

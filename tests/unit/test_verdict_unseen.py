@@ -40,6 +40,16 @@ class TestComingLate:
         assert (verdict.state, verdict.advice) == ("quiet", "Wait: it works.")
         assert "alive" in verdict.headline
 
+    def test_output_that_is_no_file_tells_its_age_itself(self) -> None:
+        """A container's log has no mtime: a launch that hung for minutes looked as if it had written just now."""
+        story = Story(2, log=False)
+        story.everybody("sleeps", "idle")
+        story.apply(LogText(at=story.now, offset=0, text=b"loading\n", age=300.0))
+        verdict = story.runs(3)
+        assert verdict.headline == "looking: the log was already silent when we came"
+        assert story.now - verdict.since == pytest.approx(300, abs=10)
+        assert story.runs(18).state == "stalled"
+
     def test_a_line_of_a_moment_ago_is_no_silence(self) -> None:
         verdict = self._late("sleeps", 3).runs(2)
         assert verdict.state == "starting"

@@ -32,6 +32,7 @@ class _Header(Struct, frozen=True):
     reason: str = ""
     inode: int | None = None
     mark: str | None = None
+    age: float | None = None
 
 
 class Frames:
@@ -43,6 +44,7 @@ class Frames:
         self._left = 0
         self._inode: int | None = None
         self._mark: str | None = None
+        self._age: float | None = None
 
     def feed(self, piece: bytes) -> Iterator[LogPiece]:
         """The pieces that are complete now."""
@@ -53,7 +55,7 @@ class Frames:
                     return  # a mark stands for the whole of its frame: half of one would come twice
                 text, self._pending = self._pending[: self._left], self._pending[self._left :]
                 self._left -= len(text)
-                yield LogPiece("text", self._offset, text, inode=self._inode, mark=self._mark)
+                yield LogPiece("text", self._offset, text, inode=self._inode, mark=self._mark, age=self._age)
                 self._offset += len(text)
                 continue
             line, newline, rest = self._pending.partition(b"\n")
@@ -71,7 +73,7 @@ class Frames:
             return
         if header.kind == "text":
             self._offset, self._left, self._inode = header.offset, max(header.length, 0), header.inode
-            self._mark = header.mark
+            self._mark, self._age = header.mark, header.age
         else:
             yield LogPiece(
                 header.kind,

@@ -32,6 +32,8 @@ class LogPiece(Struct, frozen=True):
     """The file that these bytes are from; None where unknown."""
     mark: str | None = None
     """After this piece reading goes on here, where the log is no file."""
+    age: float | None = None
+    """Seconds since the last of these bytes was written, told where that was before we came and the log is no file."""
 
 
 class Channel(Protocol):

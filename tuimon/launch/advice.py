@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.launch.signs import ALIVE_SECONDS
 from tuimon.launch.waits import NOT_REACHABLE, PORT_TAKEN, USELESS_DRAFT
 
 if TYPE_CHECKING:
@@ -91,9 +92,16 @@ def _while_waiting(verdict: Verdict, run: Run) -> str | None:
         return WAITING_KINDS[verdict.kind]
     if verdict.wants_stacks:
         return "Wait some seconds: the stacks are looked at"
+    return _how_alive(verdict, run)
+
+
+def _how_alive(verdict: Verdict, run: Run) -> str | None:
     last, first = run.vitals.last(), run.attention.first
     if last is None:
         return None
+    ages = [one.age for one in verdict.evidence if one.age is not None]
+    if verdict.state == "quiet" and ages and min(ages) >= ALIVE_SECONDS:
+        return "Wait some seconds: if nothing comes, it is called a stall"
     # What happened before we came proves nothing about now.
     return "Wait: it works" if first is None or last >= first else "Wait some seconds: tuimon has only begun to look"
 

@@ -116,6 +116,8 @@ class LogText(Event, frozen=True, kw_only=True, tag=True):
 
     offset: int
     text: bytes
+    age: float | None = None
+    """Seconds since the last of them was written, where that was before we came and no sample tells (no file)."""
 
 
 class LogReset(Event, frozen=True, kw_only=True, tag=True):

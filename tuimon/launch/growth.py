@@ -28,7 +28,7 @@ class Growth:
         self.total = max(self.total or 0, event.offset + len(event.text))
         if not event.text:
             return
-        if first and event.offset == 0 and len(event.text) > 64 * 1024:
+        if event.age is not None or (first and event.offset == 0 and len(event.text) > 64 * 1024):
             self._advance(event.at, looked=True)
             return
         self.last = event.at

@@ -145,6 +145,8 @@ class Run:
         old = stat is not None and event.offset + len(event.text) <= stat[0]
         if old and stat is not None:
             self.reading.feed(event.text, event.at, min(event.at, stat[1]))
+        elif event.age is not None:
+            self.reading.feed(event.text, event.at, event.at - max(0.0, event.age))
         else:
             self.reading.feed(event.text, event.at)
 

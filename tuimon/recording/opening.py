@@ -68,7 +68,7 @@ class Opening:
             return events
         age = None if known.age is None else known.age + at - known.at
         events.append(structs.replace(known, at=at, age=age))
-        events += [structs.replace(text, at=at) for text in self._head]
+        events += [structs.replace(text, at=at, age=(text.age or 0.0) + at - text.at) for text in self._head]
         end = self._head[-1].offset + len(self._head[-1].text) if self._head else 0
         goes_on = self._text_end if text_from is None else text_from
         if goes_on > end:

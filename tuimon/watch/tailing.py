@@ -125,7 +125,7 @@ class Tailing:
         place.mark = piece.mark or place.mark
         if piece.kind == "text":
             place.offset, place.inode = piece.offset + len(piece.text), piece.inode
-            self._board.post(LogText(offset=piece.offset, text=piece.text))
+            self._board.post(LogText(offset=piece.offset, text=piece.text, age=piece.age))
         elif piece.kind == "missing" or piece.kind == "denied":  # noqa: PLR1714  mypy narrows only this form
             self._board.post(LogUnreadable(path=place.path or "", reason=piece.reason or piece.kind))
         else:

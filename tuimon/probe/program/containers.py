@@ -1,5 +1,6 @@
 """How container runtimes and Kubernetes give back what a container printed: a time before each line."""
 
+import calendar
 import glob
 import json
 import os
@@ -29,6 +30,21 @@ def key(stamp):
     return found.group(1), (found.group(2) or b"").ljust(9, b"0")
 
 
+def seconds(stamp):
+    """Seconds since the epoch of a time, None where it is none."""
+    found = _STAMP.match(stamp.encode("ascii", "replace"))
+    if not found:
+        return None
+    zone, offset = found.group(3), 0
+    if zone != b"Z":
+        offset = (int(zone[1:3]) * 60 + int(zone[4:])) * (-60 if zone[:1] == b"-" else 60)
+    try:
+        whole = calendar.timegm(time.strptime(found.group(1).decode("ascii"), "%Y-%m-%dT%H:%M:%S"))
+    except ValueError:
+        return None
+    return whole - offset + float(b"0." + (found.group(2) or b"0"))
+
+
 class Lines:
     """A program that prints a log with times: docker, podman, nerdctl, crictl, kubectl."""
 
@@ -54,6 +70,10 @@ class Lines:
             seconds, _, fraction = mark[1:].partition(".")
             mark = "%s.%sZ" % (time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(int(seconds))), fraction or "0")
         return [self.since + mark]
+
+    def written(self, mark):
+        """When the line was written that the mark stands for, seconds since the epoch; None where nobody knows."""
+        return seconds(mark) if mark else None
 
     def take(self, line, mark):
         """(the text, the new mark) of a line; ValueError where it is none of the log."""

@@ -17,7 +17,7 @@ NO_GROUP = 65534
 KNOWN = 50
 """Lines that make a mark."""
 _NAME = re.compile(r"(%[0-9]{1,6}):(/dev/[\w/]+):(/[^\0\n]+)\Z")
-_STATE = "#{pane_tty} #{pane_height} #{cursor_y}"
+_STATE = "#{pane_tty} #{pane_height} #{cursor_y} #{window_activity}"
 
 
 class Pane:
@@ -28,11 +28,14 @@ class Pane:
         if not found:
             raise SystemExit("%r is no pane" % name)
         self.pane, self.tty, self.socket = found.groups()
+        self.written = None  # when something was last shown, where that was before us
+        self.activity = None
         self.open = None  # what was told of the line that is still being written; None = unknown
 
     def news(self, mark):
         """(the text since the mark, the new mark, True where something was left out); ValueError says what is wrong."""
         lines, last = self.capture(NEAR)
+        self.written = self.activity if not mark or mark.startswith("@") else None
         at = place(lines, mark)
         if at is None:
             lines, last = self.capture(MOST)
@@ -107,7 +110,8 @@ class Pane:
         if child.returncode or not rows:
             words = err.decode("utf-8", "replace").strip() or "exit %d" % child.returncode
             raise ValueError("tmux: %s" % words[:200])
-        tty, height, cursor = rows.pop(0).decode("utf-8", "replace").split()
+        tty, height, cursor, activity = (rows.pop(0).decode("utf-8", "replace") + " ").split(" ")[:4]
+        self.activity = float(activity) if activity.isdigit() else None
         if tty != self.tty:
             raise ValueError("tmux pane %s is another terminal by now (%s)" % (self.pane, tty))
         # Below the cursor there is nothing yet, or what is redrawn all the time (several bars).

@@ -22,6 +22,8 @@ TAIL = "3000"
 """Lines shown of the end where what was printed since the start is longer than the head."""
 AGAIN = 2.0
 """Seconds until a source that ended (a stopped container) is looked at again."""
+BACKLOG = 5.0
+"""Seconds for which the end of a long backlog may take to come."""
 PACE = 0.05
 """Seconds between two reads: a line at a time would make a frame of each."""
 RATE = 4e6
@@ -60,6 +62,7 @@ class Stream:
         self.fresh = offset < 0
         self.out = out
         self.told = None
+        self.late = 0.0  # until then what comes was there before us, monotonic
 
     def run(self):
         """Never returns."""
@@ -82,7 +85,7 @@ class Stream:
                 return str(error)
             if lost:
                 self.send("skipped")
-            self.text(text)
+            self.text(text, pane.written)
             time.sleep(EVERY)
 
     def once(self):
@@ -93,11 +96,13 @@ class Stream:
         for way in self.ways:
             cut = False
             if self.fresh:
+                self.late = time.monotonic() + 3600.0
                 cut, reason = self.follow(way, way.head(self.mark), HEAD)
                 if reason is not None:
                     reasons.append(reason)
                     continue
                 self.fresh = False
+            self.late = time.monotonic() + BACKLOG if cut else 0.0
             if cut:
                 self.send("skipped")
             _cut, reason = self.follow(way, way.rest(self.mark, TAIL if cut else None), None)
@@ -124,7 +129,7 @@ class Stream:
                     text += content
                 except ValueError:
                     said = line or said
-            sent += self.text(text)
+            sent += self.text(text, way.written(self.mark) if time.monotonic() < self.late else None)
             if not piece:
                 break
             time.sleep(max(PACE, len(text) / RATE))
@@ -137,16 +142,18 @@ class Stream:
         words = said.decode("utf-8", "replace").strip() or "%s ended (exit %d)" % (argv[0], status)
         return False, "%s: not found" % argv[0] if status == 127 else words[:300]
 
-    def text(self, content):
-        """A frame of text; returns its length."""
+    def text(self, content, written=None):
+        """A frame of text; returns its length. What was there before us says when it was written, by its own clock."""
         if content:
-            self.send("text", content)
+            self.send("text", content, age=None if written is None else max(0.0, round(time.time() - written, 2)))
             self.position += len(content)
         return len(content)
 
-    def send(self, kind, content=b"", reason=""):
+    def send(self, kind, content=b"", reason="", age=None):
         """One frame."""
         header = {"kind": kind, "offset": self.position, "length": len(content), "reason": reason, "mark": self.mark}
+        if age is not None:
+            header["age"] = age
         write_all(self.out, json.dumps(header).encode("ascii") + b"\n" + content)
 
 
