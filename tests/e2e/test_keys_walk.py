@@ -49,6 +49,7 @@ HELD: tuple[tuple[str, str, Seen], ...] = (
     ("native", "S", "stops each rank for 0.1 s"),
     ("abort", "a", "KILLS THE SERVER"),
     ("back", "Escape", BOARD),
+    ("launches", "o", footer("only one launch was found on this host")),
     ("findings", "i", "╭─ Findings"),
     ("commands", "@", "╭─ Commands sent to the host"),
     ("help", "?", "╭─ Help"),

@@ -13,7 +13,7 @@ _NAME = re.compile(r"[\w.-]+\Z")
 _PLACES = (
     "/var/lib/docker/containers/ID*/ID*-json.log",
     "/var/log/containers/*ID*.log",
-    "/var/lib/containers/storage/overlay-containers/ID*/userdata/ctr.log",
+    "/var/lib/containers/storage/*-containers/ID*/userdata/ctr.log",
 )
 
 
