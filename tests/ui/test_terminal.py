@@ -24,13 +24,13 @@ PROGRAM = Path(__file__).parent / "on_pty.py"
 class Terminal:
     """A terminal that reads only when told to."""
 
-    def __init__(self, beats: Path) -> None:
+    def __init__(self, beats: Path, program: Path = PROGRAM) -> None:
         self.beats = beats
         self.fd, slave = pty.openpty()
         self.resize(120, 40, slave)
         env = {**os.environ, "TERM": "xterm-256color", "TZ": "UTC"}
         self.child = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(beats)],
+            [sys.executable, str(program), str(beats)],
             stdin=slave, stdout=slave, stderr=slave, env=env, start_new_session=True,
         )  # fmt: skip
         os.close(slave)
@@ -51,6 +51,14 @@ class Terminal:
                 if until.encode() in seen:
                     return True
         return False
+
+    def rest(self, seconds: float) -> str:
+        """All that it writes until its end."""
+        seen = b""
+        with contextlib.suppress(OSError):
+            while select.select([self.fd], [], [], seconds)[0] and (piece := os.read(self.fd, 1 << 16)):
+                seen += piece
+        return seen.decode("utf-8", "replace")
 
     def beat(self) -> int:
         with contextlib.suppress(FileNotFoundError, ValueError):
@@ -140,3 +148,20 @@ def test_the_first_frame_comes_before_the_collector_and_without_asyncssh() -> No
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_an_error_of_our_own_is_one_sentence_and_shows_no_variable(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TUIMON_STATE_DIR", str(tmp_path / "state"))
+    terminal = Terminal(tmp_path / "beats", PROGRAM.with_name("on_pty_failing.py"))
+    seen = terminal.rest(20.0)
+    assert terminal.child.wait() == 1
+    os.close(terminal.fd)
+    assert "the screen was ended by an error of its own (KeyError: 11)" in " ".join(seen.split())
+    assert "the server is left alone" in " ".join(seen.split())
+    assert "Traceback" not in seen
+    (details,) = (tmp_path / "state" / "errors").iterdir()
+    assert details.stat().st_mode & 0o777 == 0o600
+    assert "on_pty_failing.py" in details.read_text()
+    assert "sesame" not in seen + details.read_text().replace('passphrase = "open sesame"', "")

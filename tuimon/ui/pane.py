@@ -10,6 +10,7 @@ from itertools import groupby
 from typing import ClassVar, cast
 
 from rich.segment import Segment
+from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.geometry import Region, Size
@@ -28,6 +29,14 @@ class Canvas(App[None]):
 
     def tick(self) -> None:
         """Draw what is new; nothing when nothing is."""
+
+    def _fatal_error(self) -> None:
+        """In our words: Textual's traceback shows the values of variables."""
+        from tuimon.ui.fatal import sentence  # noqa: PLC0415  hardly ever wanted
+
+        self.bell()
+        self._exit_renderables.append(Text(sentence(self._exception)))
+        self._close_messages_no_wait()
 
 
 class Painted(Widget):
