@@ -71,11 +71,7 @@ def stream() -> Iterator[Callable[..., RunningStream]]:
 
     yield start
     for started in running:
-        started.program.kill()
-        started.program.wait()
-        for pipe in (started.program.stdin, started.program.stdout):
-            if pipe is not None:
-                pipe.close()
+        started.close()
 
 
 def said(stream: RunningStream, last: bytes) -> tuple[bytes, str]:
@@ -102,6 +98,19 @@ def test_what_a_pane_shows_is_told_once_and_goes_on_after_a_loss(
     terminal.prints("".join(f"{line}\n" for line in lines[40:]))
     again, _ = said(stream(terminal.name, 0, mark), b"line 49\n")
     assert again.decode().replace("\r", "").splitlines() == lines[40:]
+
+
+def test_what_a_pane_showed_before_we_came_tells_its_age(
+    terminal: Terminal, stream: Callable[..., RunningStream]
+) -> None:
+    terminal.prints("line 0\n")
+    time.sleep(2.0)  # tmux counts whole seconds
+    following = stream(terminal.name)
+    header, _ = following.frame()
+    assert 1.0 <= header["age"] <= 10.0
+    terminal.prints("line 1\n")
+    header, _ = following.frame()
+    assert "age" not in header
 
 
 def test_a_bar_is_redrawn_and_a_line_longer_than_the_pane_is_one(

@@ -17,7 +17,7 @@ import pytest
 
 from tests.probe.test_probe_tail import RunningTail
 from tuimon.probe import send
-from tuimon.probe.program.containers import ContainerFile, Lines, later
+from tuimon.probe.program.containers import ContainerFile, Lines, later, seconds
 from tuimon.probe.program.journal import Journal
 from tuimon.probe.program.stream import HEAD
 
@@ -50,11 +50,7 @@ def stream(tmp_path: Path) -> Iterator[Callable[..., RunningStream]]:
 
     yield start
     for started in running:
-        started.program.kill()
-        started.program.wait()
-        for pipe in (started.program.stdin, started.program.stdout):
-            if pipe is not None:
-                pipe.close()
+        started.close()
 
 
 LOG = """
@@ -80,6 +76,53 @@ def test_a_containers_log_is_read_and_goes_on_after_its_mark(stream: Callable[..
     assert text == b"".join(b"line %d\n" % number for number in range(120))
     again = stream("docker:one", len(text), STAMPS[116], docker=LOG)
     assert again.text(27) == b"line 117\nline 118\nline 119\n"
+
+
+AGED = """
+    def stamp(ago):
+        return time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(time.time() - ago)) + ".5Z "
+    if "-f" in sys.argv:
+        time.sleep(0.2)
+        print(stamp(-2) + "new", flush=True)
+        time.sleep(600)
+    print(stamp(400) + "old")
+    print(stamp(300) + "last")
+"""
+
+
+def test_what_was_there_before_tells_its_age_and_what_comes_then_needs_none(stream: Callable[..., Any]) -> None:
+    running = stream("docker:one", docker=AGED)
+    header, text = running.frame()
+    assert text == b"old\nlast\n"
+    assert 298 <= header["age"] <= 302
+    header, text = running.frame()
+    assert text == b"new\n"
+    assert "age" not in header
+
+
+@pytest.mark.parametrize(
+    ("stamp", "at"),
+    [
+        ("2026-11-30T06:22:00Z", 1796019720.0),
+        ("2026-11-30T06:22:00.25Z", 1796019720.25),
+        ("2026-11-30T07:22:00.250000000+01:00", 1796019720.25),
+        ("2026-11-30T01:52:00-04:30", 1796019720.0),
+        ("2026-99-30T06:22:00Z", None),
+        ("yesterday", None),
+    ],
+)
+def test_a_time_of_a_line_is_an_instant(stamp: str, at: float | None) -> None:
+    assert seconds(stamp) == at
+
+
+def test_a_record_of_the_journal_tells_when_it_was_written() -> None:
+    journal = Journal("sglang.service")
+    assert journal.written(None) is None
+    record = {"__CURSOR": "c", "MESSAGE": "m", "__REALTIME_TIMESTAMP": "1796019720250000"}
+    journal.take(json.dumps(record).encode(), None)
+    assert journal.written("c") == 1796019720.25
+    journal.take(json.dumps({**record, "__REALTIME_TIMESTAMP": ["?"]}).encode(), None)
+    assert journal.written("c") is None
 
 
 def test_the_program_it_runs_ends_with_it(stream: Callable[..., Any]) -> None:

@@ -28,6 +28,14 @@ class RunningTail:
         self.program.stdin.write(send.tail_payload(os.fspath(path), offset, inode))
         self.program.stdin.flush()
 
+    def close(self) -> None:
+        """End it, whatever it does."""
+        self.program.kill()
+        self.program.wait()
+        for pipe in (self.program.stdin, self.program.stdout):
+            if pipe is not None:
+                pipe.close()
+
     def frame(self, timeout: float = 10.0) -> tuple[dict[str, Any], bytes]:
         """The next frame."""
         cut = threading.Timer(timeout, self.program.kill)
@@ -72,11 +80,7 @@ def tail(tmp_path: Path) -> Iterator[Callable[..., RunningTail]]:
 
     yield start
     for started in running:
-        started.program.kill()
-        started.program.wait()
-        for stream in (started.program.stdin, started.program.stdout):
-            if stream is not None:
-                stream.close()
+        started.close()
 
 
 @pytest.fixture
