@@ -1,7 +1,7 @@
 """A stand-in for `docker` and `kubectl`: containers are processes in namespaces, their logs files of stamped lines.
 
 Called as either; TUIMON_CONTAINERS names the folder with, for each container, NAME.pid and NAME.log, and NAME.exit
-where the engine knows how it ended.
+where the engine knows how it ended (NAME.death where only its events tell).
 """
 
 from __future__ import annotations
@@ -58,17 +58,27 @@ def logs(words: list[str]) -> None:
         while "-f" in words and Path(f"/proc/{(FOLDER / f'{name}.pid').read_text()}").exists():
             show(file.readlines())
             time.sleep(0.02)
+        time.sleep(0.1)  # what it said last is written by then; the real one ends after that too
+        show(file.readlines())
 
 
 def inspect(name: str) -> None:
     status = FOLDER / f"{name}.exit"
-    pid = (FOLDER / f"{name}.pid").read_text()
+    pid = (FOLDER / f"{name}.pid").read_text() if (FOLDER / f"{name}.pid").exists() else "none"
     if Path(f"/proc/{pid}").exists():
         show([b'{"Status":"running","ExitCode":0,"OOMKilled":false}'])
     elif status.exists():
         show([json.dumps({"Status": "exited", "ExitCode": int(status.read_text()), "OOMKilled": False}).encode()])
     else:
         fail("Cannot connect to the Docker daemon")
+
+
+def events(words: list[str]) -> None:
+    assert "--until=0s" in words  # else it never ends
+    name = next(word.rpartition("=")[2] for word in words if word.startswith("--filter=container="))
+    death = FOLDER / f"{name}.death"
+    if death.exists():
+        show([json.dumps({"exitCode": death.read_text(), "image": "vllm", "name": name}).encode() + b"\n"])
 
 
 def show(lines: list[bytes]) -> None:
@@ -85,5 +95,7 @@ if __name__ == "__main__":
         logs(sys.argv[2:])
     elif verb == "inspect":
         inspect(sys.argv[-1])
+    elif verb == "events":
+        events(sys.argv)
     else:
         fail(f"{verb}: not in this stand-in", 125)

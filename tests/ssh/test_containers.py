@@ -213,6 +213,30 @@ def test_a_container_that_ends_with_its_server_is_a_crash_with_its_last_words_an
         watched.watch.stop()
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_a_container_that_is_removed_or_started_again_at_once_has_ended_too(engine: Engine, again: bool) -> None:
+    """`docker run --rm`, and `--restart always`: a moment later its state tells nothing of the end."""
+    engine.run("one")
+    watched = Watched("docker:one")
+    try:
+        until(lambda: bool(watched.seen(ServerFound)) and len(watched.text()) > 100)
+        (engine.folder / "one.death").write_text("3")
+        engine.stop("one")
+        if again:
+            engine.run("one")
+        else:
+            (engine.folder / "one.log").unlink()
+        until(lambda: bool(watched.seen(ServerGone)), 20)
+        assert len(watched.seen(ServerFound)) == 1  # not that of the new one, whose first process has the same pid
+        assert [gone.exit for gone in watched.seen(ServerGone)] == [3]  # type: ignore[union-attr]  # a ServerGone
+        assert watched.watch.wait_for(lambda view: view.verdict.state == "crashed", 20).link.state == "up"
+        if again:
+            until(lambda: len(watched.seen(ServerFound)) == 2, 40)
+        assert watched.seen(Unlinked) == []
+    finally:
+        watched.watch.stop()
+
+
 @pytest.mark.parametrize("spec", ["docker:one", "k8s:web/one"])
 def test_what_a_container_printed_before_we_came_is_no_sign_of_life(engine: Engine, spec: str) -> None:
     engine.run("one", "import time\nfor n in range(9): print('line', n, flush=True)\ntime.sleep(600)\n")

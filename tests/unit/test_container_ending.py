@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tuimon.hosts.ending import Ending, of_container, of_pod, words
+from tuimon.hosts.ending import Ending, of_container, of_deaths, of_pod, words
 
 # As Docker 20.10 told it after `docker kill`.
 KILLED = (
@@ -68,6 +68,21 @@ def test_what_kubernetes_tells_of_an_end(told: bytes, ending: Ending | None) -> 
     assert of_pod(told, None) == ending
     assert of_pod(told, "vllm") == ending
     assert of_pod(told, "sidecar") is None
+
+
+@pytest.mark.parametrize(
+    ("told", "ending"),
+    [
+        (b'{"exitCode":"0","image":"tm/base","name":"vllm"}\n', Ending(0)),  # as Docker 20.10 told it
+        (b'{"exitCode":"1"}\n{"exitCode":"137"}\n', Ending(-9)),
+        (b'{"exitCode":"one"}\n', None),
+        (b'{"exitCode":"1"}\n{"exit', None),
+        (KILLED, None),
+        (b"", None),
+    ],
+)
+def test_what_docker_tells_of_deaths(told: bytes, ending: Ending | None) -> None:
+    assert of_deaths(told) == ending
 
 
 def test_an_end_is_said_in_words() -> None:

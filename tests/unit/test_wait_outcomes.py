@@ -19,6 +19,7 @@ from tuimon.launch.view import (
     LinkView,
     PhaseView,
     ProcessView,
+    ServerView,
     ServingView,
     SignView,
     State,
@@ -197,6 +198,27 @@ def test_the_last_lines_may_come_after_the_processes_are_gone() -> None:
     assert wait([gone, gone, ended], Wish(until="exit"))[0].outcome == "exited"
     assert wait([gone], Wish(until="exit"))[0].waited >= waiting.SETTLES
     assert wait([gone], Wish(until="exit", timeout=1.5))[0].outcome == "crashed"
+
+
+def launched(shown: LaunchView, number: int, started: float) -> LaunchView:
+    """The view of this launch on the host."""
+    server = ServerView(
+        pid=number, engine="sglang", version=None, model=None, log=None, log_note=None, address=None, port=None,
+        started=started, shape=None, ranks=(), launch=number,
+    )  # fmt: skip
+    return replace(shown, server=server)
+
+
+@pytest.mark.parametrize(("ran", "wanted"), [(300.0, "crashed"), (3.0, "ready")])
+def test_a_crash_is_one_also_where_the_server_is_started_again_at_once(ran: float, wanted: Outcome) -> None:
+    """`--restart always` takes 0.1 s; what ran for a moment only was a trial of whoever starts it."""
+    started = BEGAN - ran
+    views = [launched(view(), 1, started), launched(view("crashed"), 1, started)]
+    views += [launched(view(), 2, BEGAN), launched(view("ready"), 2, BEGAN)]
+    answer, *_ = wait(views, Wish())
+    assert answer.outcome == wanted
+    assert answer.view.server is not None
+    assert answer.view.server.launch == (1 if wanted == "crashed" else 2)
 
 
 def test_without_a_terminal_there_is_a_line_for_each_change_only() -> None:

@@ -32,6 +32,7 @@ def _ours(name: str, when: str, program: str, boot: Sequence[str] | None = None)
     return Sent(name, argv, when, f"our program {program}, then its options")
 
 
+_DOCKER, _POD = ways.Container("NAME"), ways.Pod("NS", "POD")
 ALL: tuple[Sent, ...] = (
     _ours("probe", "always, one for the whole watch", "probe/program and pynvml", send.command()),
     _ours("tail", "when the log is a file", "probe/program/tail.py", send.tail_command()),
@@ -73,8 +74,8 @@ ALL: tuple[Sent, ...] = (
         "beats",
     ),
     Sent("hold", ("sh", "-c", HOLD), "in a container or a pod, and with --ssh-command", "beats"),
-    Sent("ended: docker", ways.Container("NAME").state, "when a container is gone, to the machine before it"),
-    Sent("ended: kubectl", ways.Pod("NS", "POD").state, "when a pod is gone, to the machine before it"),
+    *(Sent("ended: docker", each, "when a container is gone, to the machine before it") for each in _DOCKER.states),
+    *(Sent("ended: kubectl", each, "when a pod is gone, to the machine before it") for each in _POD.states),
     Sent("doctor --clean", ("sh", "-c", checkup.CLEAN), "`tuimon doctor HOST --clean`"),
 )
 

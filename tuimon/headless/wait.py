@@ -27,6 +27,8 @@ SAVING = 30.0
 """Seconds for a look at the stacks at a stall: eight ranks take 0.3 s, an upload of py-spy over a slow link longer."""
 SETTLES = 2.0
 """Seconds that an end must have lasted: processes are seen to be gone before the last lines of the log are read."""
+RAN = 10.0
+"""Seconds after which a launch was no prelude (a wrapper, a trial) of the one that follows its end at once."""
 OVER = frozenset({"crashed", "exited"})
 STALLS = frozenset({"stalled", "spinning", "frozen", "failing"})
 
@@ -85,7 +87,7 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
     began = time.monotonic()
     saved: list[str] = []
     stalled = False
-    over: float | None = None
+    over: Answer | None = None
     view = watching.view
     while True:
         waited = time.monotonic() - began
@@ -99,8 +101,10 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
             if view.processes:
                 on_stall(watching, max(2.0, patience - time.monotonic()))
             view = _newest(watching, view, wish)
-        over = (waited if over is None else over) if found in OVER else None
-        settled = over is None or waited - over >= SETTLES or waited >= wish.timeout
+        if over is not None and _followed(over.view, view):
+            return over
+        over = (over or Answer(found, view, waited, _all(saved, view))) if found in OVER else None
+        settled = over is None or waited - over.waited >= SETTLES or waited >= wish.timeout
         if found is not None and settled and (found != "stalled" or wish.on_stall == "exit"):
             return Answer(found, view, waited, _all(saved, view))
         if view.link.state == "up":  # while it is down nobody knows whether the stall goes on
@@ -108,6 +112,14 @@ def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
         if waited >= wish.timeout:
             return Answer("timed_out" if view.link.state == "up" else "unreachable", view, waited, _all(saved, view))
         view = _next(watching, view, min(1.0, wish.timeout - waited))
+
+
+def _followed(ended: LaunchView, view: LaunchView) -> bool:
+    """Whether another launch came at once (a restart policy, systemd): the end is as true, and soon out of sight."""
+    old, new = ended.server, view.server
+    if old is None or new is None or new.launch == old.launch or old.started is None:
+        return False
+    return (ended.verdict.since or ended.now) - old.started >= RAN
 
 
 def _next(watching: LiveWatch, seen: LaunchView, timeout: float) -> LaunchView:

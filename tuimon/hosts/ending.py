@@ -35,6 +35,10 @@ class _Docker(Struct):
     oom: bool = msgspec.field(name="OOMKilled", default=False)
 
 
+class _Death(Struct, frozen=True):
+    exitCode: str  # noqa: N815  Docker's name
+
+
 class _Terminated(Struct, frozen=True):
     exitCode: int = 0  # noqa: N815  Kubernetes' names
     reason: str = ""
@@ -60,6 +64,15 @@ def of_container(state: bytes) -> Ending | None:
     if told.status not in {"exited", "dead", "restarting"}:
         return None
     return Ending(_status(told.code), told.oom)
+
+
+def of_deaths(events: bytes) -> Ending | None:
+    """From what `docker events` tells of the deaths of a container, a line each: the last one is what cut our link."""
+    last = (events.splitlines() or [b""])[-1]
+    try:
+        return Ending(_status(int(msgspec.json.decode(last, type=_Death).exitCode)))
+    except (msgspec.MsgspecError, ValueError):
+        return None
 
 
 def of_pod(statuses: bytes, container: str | None) -> Ending | None:

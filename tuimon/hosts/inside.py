@@ -44,6 +44,7 @@ class Inside:
         self._gone: asyncio.Future[str] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._ending: Ending | None = None
+        self._left = False
         self.python = "python3"
         """The interpreter for our programs there."""
 
@@ -85,6 +86,7 @@ class Inside:
         """Open the link and go in. Raises HostUnreachable, HostKeyUnknown, AccessDenied."""
         await self.close()
         await self._outer.connect()
+        self._left = False
         held = await self._enter(["sh", "-c", HOLD])
         try:
             async with asyncio.timeout(ENTERING):
@@ -103,21 +105,15 @@ class Inside:
         self._beating = asyncio.create_task(self._hold(held, self._gone))
 
     async def _hold(self, held: Channel, gone: asyncio.Future[str]) -> None:
-        """Beat, and see that each is answered."""
+        """Beat, see that each is answered, and notice the end at once: it may be up again in 0.1 s."""
         reason = "it has stopped answering"
         try:
-            async with asyncio.timeout(None) as patience:
-                while True:
-                    held.write(b".\n")
-                    patience.reschedule(asyncio.get_running_loop().time() + SILENT)
-                    if not await held.read():
-                        patience.reschedule(None)
-                        self._ending = await self._how_it_ended()
-                        said = quoted(held.errors())
-                        reason = f"{self._way.words} is gone" + (f": {said}" if said else "")
-                        break
-                    patience.reschedule(None)
-                    await asyncio.sleep(EVERY)
+            while await self._beats(held):
+                pass
+            self._left = True
+            self._ending = await self._how_it_ended()
+            said = quoted(held.errors())
+            reason = f"{self._way.words} is gone" + (f": {said}" if said else "")
         except TimeoutError:
             pass
         except HostError as error:
@@ -125,16 +121,35 @@ class Inside:
         if not gone.done():
             gone.set_result(reason)
 
+    async def _beats(self, held: Channel) -> bool:
+        """One beat and its answer; False where the program inside has ended. Raises TimeoutError."""
+        held.write(b".\n")
+        async with asyncio.timeout(SILENT):
+            if not await held.read():
+                return False
+        try:
+            async with asyncio.timeout(EVERY):
+                while await held.read():
+                    pass
+        except TimeoutError:
+            return True
+        return False
+
     async def _how_it_ended(self) -> Ending | None:
         """The engine sees a moment later than we do that a first process has ended."""
-        for _look in range(LOOKS if self._way.state else 0):
-            try:
-                told = await self._outer.run(list(self._way.state), timeout=ENTERING)
-            except HostError:
+        for _look in range(LOOKS if self._way.states else 0):
+            answered = False
+            for argv in self._way.states:
+                try:
+                    told = await self._outer.run(list(argv), timeout=ENTERING)
+                except HostError:
+                    return None
+                answered = answered or told.exit == 0
+                ending = self._way.ending(told.stdout)
+                if ending is not None:
+                    return ending
+            if not answered:
                 return None
-            ending = self._way.ending(told.stdout)
-            if ending is not None or told.exit != 0:
-                return ending
             await asyncio.sleep(LOOK_AGAIN)
         return None
 
@@ -196,6 +211,8 @@ class Inside:
         await self._outer.close()
 
     async def _enter(self, argv: Sequence[str]) -> Channel:
+        if self._left:  # started again at once it is another place, with other processes under the same pids
+            raise HostUnreachable(f"{self._way.words} is gone")
         try:
             return await self._outer.start(self._way.enter(argv))
         except CannotStart as error:

@@ -19,6 +19,8 @@ from tuimon.hosts.quoting import last_line
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,252}")
 _DENIED = re.compile(r"permission denied|forbidden|unauthorized|not allowed|access denied", re.IGNORECASE)
+JUST_NOW = 10
+"""Seconds within which a container died if that cut our link: it is asked at once, for 2 s."""
 
 
 class Way(Protocol):
@@ -42,11 +44,11 @@ class Way(Protocol):
         """Why nothing could be run there."""
 
     @property
-    def state(self) -> tuple[str, ...]:
-        """What asks the machine before it how the place ended; empty where it does not end by itself."""
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """What asks the machine before it how the place ended, one after the other; none where that does not end."""
 
     def ending(self, state: bytes) -> Ending | None:
-        """How it ended, from the answer to that; None while it runs."""
+        """How it ended, from the answer to one of them; None while it runs, or where that is not told."""
 
 
 class Container(Struct, frozen=True):
@@ -85,21 +87,30 @@ class Container(Struct, frozen=True):
             return AccessDenied(
                 f"Docker may not be asked: {reason}", "Join the group `docker` there, or log in as root"
             )
+        return self._not_there(said) or HostUnreachable(f"{self.words} cannot be entered: {reason}")
+
+    def _not_there(self, said: str) -> HostUnreachable | None:
         if "No such container" in said:
             return PlaceGone(f"There is no container {self.name} there", "Look at: docker ps -a")
-        if "is not running" in said:
-            logs = f"Its log: docker logs {self.name} 2>&1 | tuimon timeline -"
-            return PlaceGone(f"The container {self.name} is not running", logs)
-        return HostUnreachable(f"{self.words} cannot be entered: {reason}")
+        if "is paused" in said:
+            return HostUnreachable(f"The container {self.name} is paused", f"Let it run: docker unpause {self.name}")
+        for sign in ("is not running", "is restarting"):
+            if sign in said:
+                logs = f"Its log: docker logs {self.name} 2>&1 | tuimon timeline -"
+                return PlaceGone(f"The container {self.name} {sign}", logs)
+        return None
 
     @property
-    def state(self) -> tuple[str, ...]:
-        """Its State, as JSON."""
-        return "docker", "inspect", "-f", "{{json .State}}", self.name
+    def states(self) -> tuple[tuple[str, ...], ...]:
+        """Its State, as JSON; its deaths, for what was removed at once (--rm) or runs again by now (--restart)."""
+        inspect = "docker", "inspect", "-f", "{{json .State}}", self.name
+        just_now = "docker", "events", f"--since={JUST_NOW}s", "--until=0s"
+        died = f"--filter=container={self.name}", "--filter=event=die", "--format={{json .Actor.Attributes}}"
+        return inspect, (*just_now, *died)
 
     def ending(self, state: bytes) -> Ending | None:
-        """Exited, dead, or about to be started again."""
-        return ending.of_container(state)
+        """Exited, dead, about to be started again; or the last of its deaths."""
+        return ending.of_container(state) or ending.of_deaths(state)
 
 
 class Pod(Struct, frozen=True):
@@ -144,10 +155,10 @@ class Pod(Struct, frozen=True):
         return HostUnreachable(f"{self.words} cannot be entered: {reason}")
 
     @property
-    def state(self) -> tuple[str, ...]:
+    def states(self) -> tuple[tuple[str, ...], ...]:
         """Of all its containers, as JSON."""
         status = "jsonpath={.status.containerStatuses}"
-        return "kubectl", "get", "pod", "-n", self.namespace, self.pod, "-o", status
+        return (("kubectl", "get", "pod", "-n", self.namespace, self.pod, "-o", status),)
 
     def ending(self, state: bytes) -> Ending | None:
         """Terminated, and not started again yet."""
@@ -197,7 +208,7 @@ class OwnSsh(Struct, frozen=True):
         return HostUnreachable(f"{self.words} cannot be reached by {self.program[0]}: {reason}", again)
 
     @property
-    def state(self) -> tuple[str, ...]:
+    def states(self) -> tuple[tuple[str, ...], ...]:
         """A machine does not end with what it runs."""
         return ()
 
