@@ -75,6 +75,16 @@ def test_a_link_was_lost_only_where_it_has_stood() -> None:
     )
 
 
+def test_a_reader_is_told_how_old_each_sign_of_life_is() -> None:
+    signs = (
+        Evidence(sign="log", age=146.2, text="Load weight begin"),
+        Evidence(sign="compilers", age=None, text="none"),
+    )
+    said = words(replace(view(), verdict=replace(view().verdict, evidence=signs)))
+    assert "  log, 2 m 26 s ago: Load weight begin\n" in said
+    assert said.endswith("  compilers: none")
+
+
 def test_nothing_from_outside_reaches_the_terminal_as_escape_code() -> None:
     bad = Verdict(state="quiet", since=BEGAN, headline="\x1b]0;x\a", evidence=(Evidence("log", 1.0, "a\rb\x9b1m"),))
     assert "".join(words(replace(view(), verdict=bad)).splitlines()).isprintable()

@@ -103,7 +103,7 @@ def report(source: Source, settings: Settings) -> Iterator[str]:
 
 def _head(view: LaunchView, began: float, ended: float) -> Iterator[str]:
     server = view.server
-    name = " ".join(filter(None, [server.engine, server.version])) if server else "no server"
+    name = " ".join(filter(None, [server.engine, server.version])) or "a launch" if server else "no server"
     yield f"# {one_line(name)} on {one_line(view.host)}: {view.verdict.state}"
     yield ""
     yield f"Recorded from {_instant(began)} to {_instant(ended)} ({ended - began:.0f} s)"
