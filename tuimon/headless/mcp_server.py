@@ -34,7 +34,10 @@ STACKS_LIMIT = 45.0
 TIMELINE_LIMIT = 30.0
 GRACE = 5.0
 """Seconds beyond its limit after which a tool is given up: nothing of ours should need them."""
-HOST_WORDS = "[user@]name[:sshport], an alias of ~/.ssh/config, localhost, or demo:SCENARIO"
+HOST_WORDS = (
+    "[user@]name[:sshport], an alias of ~/.ssh/config, localhost, docker:NAME, HOST/docker:NAME, k8s:NAMESPACE/POD, or "
+    "demo:SCENARIO"
+)
 INSTRUCTIONS = (
     "Is a silent launch of an LLM server slow, or is it dead? Start with check: red verdicts (stalled, spinning, "
     "frozen, crashed, failing) come with evidence, suspects and advice. Then diagnose names the rank that is behind. "
@@ -189,8 +192,11 @@ async def _answer(ask: Callable[[], dict[str, Any]], limit: float) -> str:
 
 
 def is_path(source: str) -> bool:
-    """Whether a log file is meant: `./` forces it, and no host has a slash in its name."""
-    return "/" in source and not source.startswith(("demo:", "docker:", "k8s:"))
+    """Whether a log file is meant: `/` and `./` force it; else a slash is a host's only beside a scheme."""
+    if source.startswith(("/", "./", "../", "~")):
+        return True
+    schemes = ("demo:", "docker:", "k8s:")
+    return "/" in source and not source.startswith(schemes) and not any(f"/{scheme}" in source for scheme in schemes)
 
 
 def _heard(view: LaunchView) -> bool:
