@@ -193,7 +193,7 @@ def test_a_key_does_not_wait_for_what_the_judge_has_asked_for(
     monkeypatch.setattr("tuimon.diagnose.stacks.dump", dump)
     ready(watched)
     watched.believer.wants_stacks = True
-    watched.passes(1)
+    watched.passes(2)
     assert (asked, watched.watch.busy) == ([False], "stacks")
     watched.watch.ask("stacks")
     watched.until(lambda: bool(watched.seen(Stacks)))

@@ -367,3 +367,27 @@ def test_a_command_is_shown_as_a_shell_would_take_it_with_programs_cut() -> None
 def _view(*, now: float = 1000.0, wants: bool = False) -> LaunchView:
     view = nothing_yet("gpu-17", now)
     return msgspec.structs.replace(view, verdict=Verdict("quiet", 990.0, "", wants_stacks=wants))
+
+
+def test_who_asked_for_it_is_called_after_each_new_view_and_only_then() -> None:
+    clock = Cranked()
+    board = Board(Believer(), clock)
+    seen: list[LaunchView] = []
+    board.on_view = lambda: seen.append(board.view)
+    board.tick()
+    assert not seen
+    clock.time += 1.0
+    board.tick()
+    assert seen == [board.view]
+
+
+def test_news_make_the_next_view_due_sooner() -> None:
+    clock = Cranked()
+    board = Board(Believer(), clock)
+    assert board.rest() == 1.0
+    clock.time += 0.1
+    board.post(Linked(host="gpu-17"))
+    assert board.came.is_set()
+    assert 0.1 < board.rest() <= 0.15
+    clock.time += 0.2
+    assert board.rest() == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import threading
 from collections.abc import Callable
 from typing import Protocol
@@ -49,12 +50,18 @@ class Board:
         self._launch = launch
         self._lock = threading.Lock()
         self._news = threading.Condition()
-        self._changed = False
+        self.changed = False
+        """Something came that no view shows yet."""
+        self.came = asyncio.Event()
+        """Set when something comes; only for the collector's loop."""
         self._answer: tuple[object, ...] = ()
         """The last one of the server's."""
+        self.on_view: Callable[[], None] = lambda: None
+        """Called after each new view."""
         self._listeners: list[Callable[[AnyEvent], None]] = []
         self._reported: set[str] = set()
-        self._view = launch.snapshot(clock.now())
+        self._made = clock.now()
+        self._view = launch.snapshot(self._made)
 
     @property
     def view(self) -> LaunchView:
@@ -68,7 +75,9 @@ class Board:
     def post(self, event: AnyEvent) -> None:
         """Stamp an event with our clock and take it in."""
         event = msgspec.structs.replace(event, at=self.clock.now())
-        self._changed |= self._is_news(event)
+        if self._is_news(event):
+            self.changed = True
+            self.came.set()
         self._remember(event)
         try:
             with self._lock:
@@ -91,15 +100,19 @@ class Board:
             Finding(source="tuimon", kind="own_error", text=f"tuimon's own error while {text}", severity="warning")
         )
 
+    def rest(self) -> float:
+        """Seconds until it is time for a new view; until then only something new makes it sooner."""
+        now = self.clock.now()
+        flowing = self.sample is not None and now - self.sample.at < SAMPLE_DUE
+        after = REBUILD_AFTER if self.changed else SAMPLE_DUE if flowing else REBUILD_WITHIN
+        return max(0.0, self._made + after - now)
+
     def tick(self, *, at_once: bool = False) -> None:
         """Make a new view if it is time."""
-        now = self.clock.now()
-        since = now - self._view.now
-        flowing = self.sample is not None and now - self.sample.at < SAMPLE_DUE
-        due = since >= (REBUILD_AFTER if self._changed else SAMPLE_DUE if flowing else REBUILD_WITHIN)
-        if not due and not at_once:
+        if self.rest() and not at_once:
             return
-        self._changed = False
+        now = self._made = self.clock.now()
+        self.changed = False
         try:
             with self._lock:
                 view = self._launch.snapshot(now)
@@ -109,6 +122,7 @@ class Board:
         with self._news:
             self._view = view
             self._news.notify_all()
+        self.on_view()
 
     def wait_for(self, predicate: Callable[[LaunchView], bool], timeout: float) -> LaunchView:
         """Block until a view satisfies `predicate`, or for `timeout` seconds; the latest view either way."""

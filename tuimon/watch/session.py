@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from contextlib import suppress
 from typing import Protocol
 
 import msgspec
@@ -16,10 +17,10 @@ from tuimon.watch.board import Board
 from tuimon.watch.lines import Reported
 from tuimon.watch.sampling import Sampling
 from tuimon.watch.tailing import Place, Tailing
-from tuimon.watch.tending import end, tend
+from tuimon.watch.tending import end, tend, within
 
-BEAT = 0.5
-"""Seconds between looks at what the view calls for."""
+BEAT = 1.0
+"""Seconds between looks at what the view calls for where no sample comes; each sample brings one."""
 LAST_WORDS = 1.5
 """Seconds for which the log of a container that has ended is read on: why it ended stands in its last lines."""
 
@@ -43,6 +44,7 @@ class Session:
         self._place = place
         self._acting = acting
         self._blind = True
+        self._sampled = asyncio.Event()
         self._tailing = Tailing(host, board, place, settings.log)
         self._sampling = Sampling(host, board, settings, self._heard, lambda: place.chosen)
 
@@ -79,7 +81,9 @@ class Session:
         while True:
             self._sampling.look(self._board.view)
             self._acting.look()
-            await self._board.clock.sleep(BEAT)
+            self._sampled.clear()
+            with suppress(TimeoutError):
+                await within(self._board.clock, BEAT, self._sampled.wait())
 
     def _heard(self, event: Reported) -> None:
         source = getattr(self._host, "log_source", None)
@@ -95,3 +99,4 @@ class Session:
             # Fresh data does not wait for the next beat, the first least of all.
             self._board.tick(at_once=self._blind)
             self._blind = False
+            self._sampled.set()

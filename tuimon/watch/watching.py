@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Literal, Protocol, runtime_checkable
 
 from tuimon.launch.view import LaunchView
@@ -39,6 +40,14 @@ class Choosing(Protocol):
 
     def see(self, pid: int) -> None:
         """See this launch from now on; the one seen so far stays among the earlier ones."""
+
+
+@runtime_checkable
+class Calling(Protocol):
+    """A watching that calls when there is a new view: nobody needs to look again and again."""
+
+    def on_view(self, call: Callable[[], None]) -> None:
+        """Call `call` after each new view, on the collector's thread; it must not raise."""
 
 
 @runtime_checkable
