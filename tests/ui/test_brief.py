@@ -7,6 +7,8 @@ from msgspec.structs import replace
 from tests.ui import launches
 from tuimon.launch.view import LaunchView
 from tuimon.ui.brief import reasons
+from tuimon.ui.gpus import together
+from tuimon.ui.rows import plain
 
 
 def stall() -> LaunchView:
@@ -47,3 +49,10 @@ def test_what_cannot_be_seen_says_so_and_never_reads_as_evidence() -> None:
     assert "log cannot be seen" in said
     assert "stacks not read" in said
     assert not any("GPU" in reason or "process" in reason for reason in said)
+
+
+def test_all_gpus_in_one_line_say_their_work_and_who_stands_out() -> None:
+    gpus = launches.spinning().gpus or ()
+    words = plain([together(gpus, 56)])
+    assert words == "▁▁▁▁▁▁▁▁ · 0 % work · TP5 ◀ · 8 × busy, no work · 568 GB"
+    assert plain([together(gpus, 30)]) == "▁▁▁▁▁▁▁▁ · 0 % work · TP5 ◀"

@@ -56,6 +56,21 @@ async def test_the_age_of_a_stall_counts_up_and_nothing_else_changes() -> None:
     assert not any("scheduler" in line and "ago" not in line for line in changed)
 
 
+async def test_a_rank_that_differs_for_a_moment_moves_no_other_pane() -> None:
+    calm = launches.serving()
+    rows = calm.processes or ()
+    stirred = replace(calm, processes=(*rows, *(replace(rows[0], label=f"scheduler TP{n}") for n in range(6))))
+    async with staged(calm) as stage:
+        before = dict(stage.app.board.board.placed)  # type: ignore[union-attr]  # it is there
+        await stage.crank(stirred)
+        moved = dict(stage.app.board.board.placed)  # type: ignore[union-attr]
+        await stage.crank(calm, seconds=1)
+        assert moved != before
+        assert stage.app.board.board.placed == moved  # type: ignore[union-attr]
+        await stage.crank(calm, seconds=20)
+        assert stage.app.board.board.placed == before  # type: ignore[union-attr]
+
+
 async def test_amber_is_another_word_and_another_shape_than_red() -> None:
     async with staged(launches.quiet(), (80, 24)) as stage:
         assert stage.line(1).startswith("░░ QUIET 14 s · alive: cicc compiles at 100 % CPU ░░░")

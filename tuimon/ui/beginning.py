@@ -18,7 +18,7 @@ def beginning(view: LaunchView, width: int) -> list[Row]:
     if link.state == "refused":
         lines = _whole(f"{host} refused: {clean(link.reason or '')}", width)
         lines += _whole(clean(link.detail or view.verdict.advice or ""), width, ("  ", "text"), "accent")
-        lines.append((("  ", "text"), ("nothing is tried again by itself", "dim")))
+        lines.append((("  ", "text"), ("tried again once a minute", "dim")))
     elif link.state == "up":
         lines = [(DONE, (f"connected to {host}", "text"), (f"  {clean(link.detail or '')}", "dim"))]
     elif link.state == "lost":

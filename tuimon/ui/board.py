@@ -78,11 +78,14 @@ def _single(width: int, room: int, need: Needs) -> Plan:
         ("health", 2),
     ]
     places: Plan = {}
-    if room < 12:
+    if room < 16:
+        gpus = 3 if room >= 12 else 0
         if room >= 8:
-            places["launch"] = Region(0, 0, width, room - 4)
+            places["launch"] = Region(0, 0, width, min(need.launch + 2, room - gpus - 4))
         y = places["launch"].bottom if places else 0
-        places["log"] = Region(0, y, width, room - y)
+        if gpus:  # one line for all of them
+            places["gpus"] = Region(0, y, width, gpus)
+        places["log"] = Region(0, y + gpus, width, room - y - gpus)
         return places
     y, left_over = 0, room - 6
     for place, (name, wish) in enumerate(order):

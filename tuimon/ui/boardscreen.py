@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import suppress
 
+from msgspec.structs import replace
 from textual.app import ComposeResult
 
 from tuimon.launch.view import LaunchView
 from tuimon.ui.banner import Banner
-from tuimon.ui.board import PANES, Board, needs
+from tuimon.ui.board import PANES, Board, Needs, needs
 from tuimon.ui.footer import Footer
 from tuimon.ui.gpus import Gpus
 from tuimon.ui.growth import Growth
@@ -20,6 +21,9 @@ from tuimon.ui.phases import Launch
 from tuimon.ui.processes import Processes
 from tuimon.ui.signs import Signs
 from tuimon.ui.viewing import Viewing
+
+STEADY = 15.0
+"""Seconds for which processes keep their lines: ranks that differ for a moment must not move the other panes."""
 
 
 class BoardScreen(Viewing, inherit_bindings=False):
@@ -38,6 +42,7 @@ class BoardScreen(Viewing, inherit_bindings=False):
             Signs(id="signs"), Processes(id="processes"), HealthStrip(id="health"), self.log_pane, self.footer,
         )  # fmt: skip
         self.board = Board(*self.parts)
+        self._lines, self._lines_at = 0, 0.0
 
     def compose(self) -> ComposeResult:
         yield self.board
@@ -45,13 +50,19 @@ class BoardScreen(Viewing, inherit_bindings=False):
     def show(self, view: LaunchView) -> None:
         """Only parts that have a place are drawn."""
         with suppress(Exception):  # parts that cannot be drawn say so; the plan stays as it was
-            self.board.settle(needs(view, self.size.width, self.size.height), self.board.zoom)
+            need = self._steady(needs(view, self.size.width, self.size.height), view.now)
+            self.board.settle(need, self.board.zoom)
         self.log_pane.growth_in_title = "growth" not in self.board.placed
         for part in self.parts:
             if part.id in self.board.placed:
                 part.show(view)
             else:
                 part.view = view
+
+    def _steady(self, need: Needs, now: float) -> Needs:
+        if need.processes >= self._lines or not 0 <= now - self._lines_at < STEADY:
+            self._lines, self._lines_at = need.processes, now
+        return replace(need, processes=self._lines)
 
     @property
     def unfinished(self) -> bool:

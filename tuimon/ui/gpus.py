@@ -9,7 +9,7 @@ from msgspec import Struct
 from tuimon.launch.view import GpuView, LaunchView
 from tuimon.ui.bars import meter, spark, squeezed
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, cells, clean, cut, fit, left, right, width_of
+from tuimon.ui.rows import Row, cells, clean, cut, fit, flow, left, right, width_of
 from tuimon.ui.words import UNKNOWN, gigabytes
 
 BUCKET = 2.0
@@ -61,8 +61,30 @@ def heat(gpus: Sequence[GpuView], width: int) -> list[Row]:
     return lines
 
 
+def together(gpus: Sequence[GpuView], width: int) -> Row:
+    """All GPUs in one line: the work of each, then what stands out, then what they share."""
+    works = [gpu.work for gpu in gpus if gpu.work is not None]
+    watts = [gpu.power for gpu in gpus if gpu.power is not None]
+    suspects = [clean(gpu.rank or f"GPU {gpu.index}") for gpu in gpus if gpu.suspect]
+    lying = [clean(gpu.word) for gpu in gpus if gpu.word]
+    pieces: list[Row] = [tuple(span for gpu in gpus for span in spark([gpu.work], 1, 1.0))]
+    pieces += [((f"{_span([work * 100 for work in works])} % work", "text"),)] if works else []
+    pieces += [((f"{' '.join(suspects[:3])} ◀", "suspect"),)] if suspects else []
+    pieces += [((f"{len(lying)} × {lying[0].partition(' % ')[2] or lying[0]}", "warn"),)] if lying else []
+    pieces += [((f"{gigabytes(sum(gpu.mem_used or 0 for gpu in gpus))} GB", "text"),)]
+    pieces += [((f"{_span(watts)} W", "text"),)] if watts else []
+    return fit(flow(pieces, width, (" · ", "dim")), width)
+
+
+def _span(values: Sequence[float]) -> str:
+    low, high = f"{min(values):.0f}", f"{max(values):.0f}"
+    return low if low == high else f"{low}–{high}"
+
+
 def rows(gpus: Sequence[GpuView], width: int, height: int, newest: int) -> list[Row]:
     """All GPUs, in one or two columns; where even those do not fit, a heat strip and what stands out first."""
+    if height == 1 and 1 < len(gpus) <= 16:
+        return [together(gpus, width)]
     if len(gpus) > height * columns(len(gpus), width, height) and len(gpus) > 8 and height >= 3:
         loud = sorted(gpus, key=lambda gpu: (not gpu.suspect, not gpu.word, gpu.index))
         return [*heat(gpus, width), *_rows(loud, width, height, newest)]

@@ -35,8 +35,9 @@ class Launch(Pane):
         )
 
     def aside(self, view: LaunchView, room: int) -> str:
-        words = f"usual: {view.usual_launches} launches here"
-        return words if view.usual_launches and len(words) <= room else ""
+        count = view.usual_launches
+        words = f"usual: {count} launch{'' if count == 1 else 'es'} here"
+        return words if count and len(words) <= room else ""
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         return rows(view, width, height)
@@ -72,6 +73,9 @@ def rows(view: LaunchView, width: int, height: int) -> list[Row]:
         if done is None or len(lines) == 1:
             break
         del lines[done], seen[done]
+    running = next((i for i, phase in enumerate(seen) if phase.state == "running" and phase.total), None)
+    if running is not None and len(lines) + len(tail) < height:
+        lines[running : running + 1] = _phase(view, seen[running], width, longest, bar_below=True)
     return [*lines, *tail][: max(1, height)] if height < 3 else [*lines, *tail]
 
 
@@ -157,7 +161,9 @@ def _seconds(view: LaunchView, phase: PhaseView) -> str:
 def _tail(phase: PhaseView) -> str:
     if phase.state == "running" and phase.eta is not None:
         return f"ETA {about(phase.eta)}"
-    return f"usual {about(phase.usual)}" if phase.usual is not None and phase.state != "expected" else ""
+    if phase.usual is None or phase.state == "expected":
+        return ""
+    return f"usual {about(phase.usual) if phase.usual >= 0.5 else '<1 s'}"
 
 
 def _tail_ink(phase: PhaseView) -> str:
@@ -168,11 +174,13 @@ def _tail_ink(phase: PhaseView) -> str:
 def _progress(phase: PhaseView, width: int) -> Row:
     total = phase.total or 1
     share = (phase.count or 0) / total
-    words = f" {_number(phase.count)}/{_number(phase.total)} {share:4.0%}".replace("%", " %")
+    percent = f"{share:4.0%}".replace("%", " %")
+    rate = f" · {_rate(phase.rate)}" if phase.rate else ""
+    words = f" {_number(phase.count)}/{_number(phase.total)} {percent}{rate}"
     if phase.note:  # in a silence: where it stands
         words = f" {clean(phase.note)}"
-    elif phase.rate:
-        words += f" · {_rate(phase.rate)}"
+    elif len(words) > width - 14:  # how many stands in the line above
+        words = f"{percent}{rate}" if len(percent + rate) <= width - 14 else percent
     room = max(10, width - 4 - len(words))
     return fit((("  ", "text"), *meter(share, room), (words, "dim")), width)
 
