@@ -51,7 +51,7 @@ def _mistakes(
             deeper = {name.removeprefix(f"{key}."): line for name, line in lines.items() if name.startswith(f"{key}.")}
             yield from _mistakes(value, deeper, path, inner, ())
         elif key == "keys" and isinstance(value, dict) and actions:
-            for name in value.keys() - set(actions):
+            for name in (name for name in value if name not in actions):
                 at = f"{path}:{lines[f'keys.{name}']}" if f"keys.{name}" in lines else where
                 yield unknown(at, "action", name, actions)
         elif (why := _unfit(value, fields[key])) is not None:

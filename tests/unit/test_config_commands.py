@@ -98,3 +98,10 @@ def test_read_only_takes_away_what_the_ladder_asks_about_and_nothing_else() -> N
     asks = {rung.action for rung in RUNGS if rung.asks}
     assert {action.id for action in ACTIONS if action.touches} == asks
     assert {action.id for action in harmless(ACTIONS) if action.why is read_only} == asks
+
+
+def test_mistakes_in_keys_are_told_in_the_order_of_the_file(tmp_path: Path) -> None:
+    names = [f"nothing{number}" for number in range(8)]
+    text = "[keys]\n" + "".join(f'{name} = "x"\n' for name in names)
+    told = mistakes(text, tmp_path / "config.toml", Settings, ("stacks", "quit"))
+    assert [words.split('"')[1] for words in told] == names
