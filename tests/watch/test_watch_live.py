@@ -11,7 +11,7 @@ import pytest
 
 from tests.watch.scripted import SAMPLE, SERVER, Watched
 from tuimon.config import Settings
-from tuimon.hosts.errors import AccessDenied, HostError, HostKeyUnknown, HostUnreachable
+from tuimon.hosts.errors import AccessDenied, HostError, HostKeyUnknown, HostUnreachable, PlaceGone
 from tuimon.launch.events import (
     CommandRun,
     Linked,
@@ -27,6 +27,14 @@ def test_a_view_comes_each_second_also_when_nothing_happens(watched: Watched) ->
     watched.passes(10)
     assert watched.watch.view.now >= 1009
     assert watched.watch.wait_for(lambda view: view.now >= 1009, timeout=1) is watched.watch.view
+
+
+def test_a_container_that_is_not_there_yet_is_looked_for_every_few_seconds(watched: Watched) -> None:
+    """Its machine answers, and somebody is about to start it: half a minute of a launch would go unseen."""
+    watched.host.connects = [PlaceGone("There is no container vllm there", "")] * 40
+    watched.start()
+    watched.passes(60)
+    assert watched.host.tries >= 12
 
 
 def test_an_unreachable_host_is_tried_again_with_growing_pauses_and_says_when(watched: Watched) -> None:

@@ -18,6 +18,8 @@ from tuimon.watch.tending import within
 
 REFUSED_AGAIN = 60.0
 """Seconds: after a refusal (wrong key, unknown host) the user may have acted; one quiet try a minute sees it."""
+GONE_AGAIN = 5.0
+"""Seconds at most until a container is looked for again: its machine answers, and it is expected to be started."""
 LASTED = 30.0
 """Seconds: a link that held this long was a good one, and its loss begins a new backoff."""
 
@@ -81,7 +83,7 @@ class Linking:
     async def _down(self, reason: str, *, gone: bool = False) -> None:
         """`gone`: a place that is only there for its server; where that has ended no link is lost, and all is known."""
         self._refusal = None
-        pause = self._backoff.next()
+        pause = min(self._backoff.next(), GONE_AGAIN) if gone else self._backoff.next()
         if gone and self._place.ended is not None:
             await self._pause(pause)
             return
