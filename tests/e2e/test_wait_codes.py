@@ -120,3 +120,14 @@ def test_all_launches_are_remembered(waits: Waits) -> None:
     healthy = next(launch for launch in document["launches"] if launch["outcome"] == "ready")
     assert healthy["ready_s"] > 3
     assert {"weights", "CUDA graphs"} <= {phase["name"] for phase in healthy["phases"]}
+
+
+def test_a_recording_that_cannot_be_written_is_said_and_disturbs_nothing(tmp_path: Path) -> None:
+    (tmp_path / "recordings").write_text("in the way")
+    command = [sys.executable, "-m", "tuimon", "wait", "demo:healthy", "--timeout", "4s"]
+    done = subprocess.run(
+        command, env={**os.environ, "TUIMON_STATE_DIR": str(tmp_path)}, text=True, capture_output=True, check=False
+    )
+    assert done.returncode == 5
+    assert done.stderr.count("This watch is not being recorded: ") == 1
+    assert done.stdout.startswith("demo:healthy: starting")

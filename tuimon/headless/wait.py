@@ -15,6 +15,7 @@ from tuimon.headless.beside import Beside
 from tuimon.headless.diagnose import on_stall
 from tuimon.headless.plain import say
 from tuimon.headless.progress import Progress, short
+from tuimon.launch.events import AnyEvent, Finding
 from tuimon.launch.view import LaunchView
 from tuimon.watch.live import LiveWatch
 from tuimon.watch.recorded import record
@@ -63,6 +64,7 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
     progress = Progress(sys.stderr)
     beside = Beside(watching, spec, settings, progress.alert if sys.stderr.isatty() else None, progress.tell)
     recorder = record(watching, spec, settings)
+    watching.on_event(lambda event: _own_trouble(event, progress))
     watching.start()
     beside.start()
     began = watching.view.now
@@ -80,6 +82,12 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
     else:
         say(words(answer))
     return exit_code(answer, wish.until)
+
+
+def _own_trouble(event: AnyEvent, progress: Progress) -> None:
+    """What is wrong with the recording is no answer, and said: it will be missed later."""
+    if isinstance(event, Finding) and event.source == "recorder" and event.severity != "info":
+        progress.tell(". ".join(filter(None, (event.text, event.fix))))
 
 
 def wait(watching: LiveWatch, wish: Wish, progress: Progress) -> Answer:
