@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from tests.ui import launches
 from tuimon.launch.view import LaunchView
+from tuimon.ui.banner import rows
 from tuimon.ui.brief import reasons
 from tuimon.ui.gpus import together
 from tuimon.ui.rows import plain
@@ -56,3 +57,14 @@ def test_all_gpus_in_one_line_say_their_work_and_who_stands_out() -> None:
     words = plain([together(gpus, 56)])
     assert words == "▁▁▁▁▁▁▁▁ · 0 % work · TP5 ◀ · 8 × busy, no work · 568 GB"
     assert plain([together(gpus, 30)]) == "▁▁▁▁▁▁▁▁ · 0 % work · TP5 ◀"
+
+
+def test_a_reason_that_is_cut_says_so() -> None:
+    view = stall()
+    reason = (
+        "no “Load weight end” yet, which TP2 had 25 s ago; waits for storage; " + "stands in a long stack of names " * 9
+    )
+    suspects = (replace(view.verdict.suspects[0], reason=reason),)
+    lines = plain(rows(replace(view, verdict=replace(view.verdict, suspects=suspects)), 120, 7)).splitlines()
+    [cut] = [line.strip("█ ") for line in lines if "TP3: no" in line or "stands in" in line]
+    assert cut.endswith("…")

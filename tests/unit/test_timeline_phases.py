@@ -140,6 +140,7 @@ def test_the_rank_that_lacks_what_its_peers_have_is_a_suspect() -> None:
         ("TP3", "no “Load weight end” yet, which TP0 had 12 s ago")
     ]
     assert (view.phase, view.phase_running) == ("weights", True)
+    assert [phase.note for phase in view.phases if phase.name == "weights"] == ["TP3 not yet"]
     assert [timer.name for timer in view.timers] == ["load barrier"]
 
 

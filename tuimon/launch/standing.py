@@ -15,5 +15,6 @@ def standing(phases: tuple[PhaseView, ...], *, silent: bool) -> tuple[PhaseView,
 def _stands(phase: PhaseView) -> PhaseView:
     note = phase.note
     if phase.count is not None and phase.total is not None:
-        note = f"stands at {phase.count:g}/{phase.total:g}"
+        stands = f"stands at {phase.count:g}/{phase.total:g}"
+        note = f"{stands} · {phase.note}" if phase.note else stands
     return structs.replace(phase, eta=None, rate=None, note=note)

@@ -12,6 +12,7 @@ from tuimon.engines.bars import Bar
 from tuimon.engines.rule import Rule
 from tuimon.launch.clock import Moment
 from tuimon.launch.expectations import Expected
+from tuimon.launch.ranks import in_short
 from tuimon.launch.view import Missing, PhaseView, Suspect
 
 ALONE = ""
@@ -112,6 +113,11 @@ class Phase:
             return False
         tagged = sum(1 for rank in self.ended if rank != ALONE)
         return not (self.per_rank and ranks and tagged and tagged < ranks)
+
+    def behind(self) -> str | None:
+        """`TP5 not yet`: who is still in it while others have left it."""
+        late = [rank for rank in self.begun if rank not in self.ended and rank != ALONE]
+        return f"{in_short(late)} not yet" if late and self.ended else None
 
 
 class Timeline:
@@ -274,6 +280,7 @@ class Timeline:
             total=bar.total if bar else None,
             rate=bar.rate() if bar and not done else None,
             eta=bar.eta(now) if bar and not done else None,
+            note=None if done else phase.behind(),
             seconds=phase.seconds if phase.seconds is not None else (end - start if end and start else None),
         )  # fmt: skip
 

@@ -131,7 +131,7 @@ def _hints(keys: tuple[tuple[str, str], ...]) -> Row:
     return tuple(spans)
 
 
-def _reasons(view: LaunchView, width: int) -> list[Row]:
+def _reasons(view: LaunchView, width: int, most: int) -> list[Row]:
     verdict = view.verdict
     lines: list[str] = []
     if view.error and verdict.state in {"crashed", "failing"}:
@@ -145,8 +145,14 @@ def _reasons(view: LaunchView, width: int) -> list[Row]:
         lines.append(f"looks like: {clean(verdict.kind)}")
     if verdict.unseen:
         lines.append(f"cannot be seen here: {', '.join(map(clean, verdict.unseen))}")
-    # A long reason goes on in a second line: a cut suspect is no suspect.
-    pieces = [piece for line in dict.fromkeys(lines) for piece in wrap(line, width, subsequent_indent="  ")[:2]]
+    pieces: list[str] = []
+    for line in dict.fromkeys(lines):
+        # A long reason goes on in a second line: a cut suspect is no suspect.
+        whole = wrap(line, width, subsequent_indent="  ")
+        shown = whole[: min(2, most - len(pieces))]
+        if shown and len(shown) < len(whole):
+            shown[-1] = shorten(f"{shown[-1]} {whole[len(shown)].strip()}", width)
+        pieces += shown
     return [fit(((piece, "reddim"),), width, "reddim") for piece in pieces]
 
 
@@ -160,7 +166,7 @@ def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], 
     if evidence := _evidence(view):
         lines.append(flow(evidence, width, (" · ", "reddim")))
     advice = wrap(clean(verdict.advice or ""), width)[:2] or [""]
-    lines += _reasons(view, width)[: max(0, most - len(advice) - len(lines))]
+    lines += _reasons(view, width, max(0, most - len(advice) - len(lines)))
     lines += [((piece, "red"),) for piece in advice[:-1]]
     lines.append(spread(((advice[-1], "red"),), _hints(keys), width, "reddim"))
     return lines

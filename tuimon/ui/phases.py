@@ -177,8 +177,9 @@ def _progress(phase: PhaseView, width: int) -> Row:
     percent = f"{share:4.0%}".replace("%", " %")
     rate = f" · {_rate(phase.rate)}" if phase.rate else ""
     words = f" {_number(phase.count)}/{_number(phase.total)} {percent}{rate}"
-    if phase.note:  # in a silence: where it stands
-        words = f" {clean(phase.note)}"
+    if phase.note:  # who is behind, in a silence where it stands: the first says more
+        note = clean(phase.note)
+        words = f" {note if len(note) < width - 14 else note.rpartition(' · ')[2]}"
     elif len(words) > width - 14:  # how many stands in the line above
         words = f"{percent}{rate}" if len(percent + rate) <= width - 14 else percent
     room = max(10, width - 4 - len(words))
