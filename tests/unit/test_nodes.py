@@ -257,7 +257,7 @@ def test_the_slowest_node_tells_how_far_the_launch_is() -> None:
 
 
 def test_a_server_that_was_asked_to_end_takes_its_followers_along_without_an_alarm() -> None:
-    ended = on("node1", launches.starting, state="finished", headline="finished: it ended as asked", since=NOW - 5)
+    ended = on("node1", launches.starting, state="finished", headline="it ended as asked", since=NOW - 5)
     fell = on("node2", launches.crashed, since=NOW - 3)
     assert together([ended, fell]).verdict.state == "finished"
     fell_before = on("node2", launches.crashed, since=NOW - 9)
@@ -266,7 +266,7 @@ def test_a_server_that_was_asked_to_end_takes_its_followers_along_without_an_ala
 
 
 def test_what_hangs_long_after_the_first_node_ended_or_began_after_it_is_no_follower_on_its_way_out() -> None:
-    ended = on("node1", launches.starting, state="finished", headline="finished: it ended as asked", since=NOW - 120)
+    ended = on("node1", launches.starting, state="finished", headline="it ended as asked", since=NOW - 120)
     assert together([ended, silent("node2")]).verdict.state == "stalled", "left behind, and still there"
     fell = on("node2", launches.crashed, since=NOW - 3)
     assert together([ended, fell]).verdict.state == "finished"

@@ -101,7 +101,7 @@ def _ended(run: Run, now: float) -> Reason | None:
     if _is_fatal(run, now):
         return _crash(run, run.gone_at)
     if told.ended is not None or run.exit == 0 or (not told.serves and run.exit is None and not _killed(run)):
-        return Reason("finished", run.gone_at, "finished: it ended as asked", certain=True)
+        return Reason("finished", run.gone_at, "it ended as asked", certain=True)
     known = run.vitals.log.readable or run.exit is not None or told.error is not None or _died_before(run)
     words = "without a word" if run.exit is None else f"exit {run.exit}" if run.exit >= 0 else f"signal {-run.exit}"
     if told.error is not None:
