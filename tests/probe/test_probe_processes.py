@@ -156,9 +156,8 @@ def test_a_blocked_thread_is_named_though_the_main_thread_sleeps(probe: Probe, l
         str(tmp_path / "fifo"),
     )
     watching = probe(pid=target.pid)
-    # posix_spawn keeps the GIL, so the main thread waits for it, asleep.
-    process = watching.process(target.pid, lambda p: bool(p.busy_threads))
-    assert process.state == "S"
+    # posix_spawn keeps the GIL, so the main thread waits for it, asleep but for a moment each 5 ms.
+    process = watching.process(target.pid, lambda p: bool(p.busy_threads) and p.state == "S")
     assert process.thread_states == {"S": 1, "D": 1}
     (thread,) = process.busy_threads
     assert (thread.state, thread.wchan is not None) == ("D", True)
