@@ -104,7 +104,8 @@ def test_what_a_pane_showed_before_we_came_tells_its_age(
     terminal: Terminal, stream: Callable[..., RunningStream]
 ) -> None:
     terminal.prints("line 0\n")
-    time.sleep(2.0)  # tmux counts whole seconds
+    while time.time() - int(terminal.tmux("display-message", "-p", "#{window_activity}")) < 2:
+        time.sleep(0.05)  # tmux counts whole seconds, by its own clock
     following = stream(terminal.name)
     header, _ = following.frame()
     assert 1.0 <= header["age"] <= 10.0

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+import os
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 from msgspec.structs import replace
 from textual.pilot import Pilot
@@ -12,6 +14,9 @@ from tuimon.config import Settings
 from tuimon.launch.view import LaunchView
 from tuimon.ui.app import TuimonApp
 from tuimon.watch.watching import Action
+
+GOLDENS = Path(__file__).parent / "goldens"
+"""Screens that were looked at; `TUIMON_GOLDENS=write` writes them anew."""
 
 
 class Cranked:
@@ -77,3 +82,20 @@ async def staged(
         stage = Stage(app, pilot, watching)
         await stage.crank()
         yield stage
+
+
+async def differing(
+    stage: Stage, moment: str, sizes: Sequence[tuple[int, int]], draw: Callable[[], Awaitable[object]]
+) -> list[str]:
+    """The screens of this moment that are not as they were looked at."""
+    differs: list[str] = []
+    for width, height in sizes:
+        await stage.pilot.resize_terminal(width, height)
+        await draw()
+        text = stage.text()
+        path = GOLDENS / f"{moment}-{width}x{height}.txt"
+        if os.environ.get("TUIMON_GOLDENS") == "write":
+            path.write_text(text, encoding="utf-8")
+        if text != path.read_text(encoding="utf-8"):
+            differs.append(f"{path.name} is now:\n{text}")
+    return differs

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.ui import launches
-from tests.ui.stage import staged
+from tests.ui.stage import differing, staged
 from tuimon.launch.view import PhaseView
 from tuimon.ui.board import needs, plan
 
-GOLDENS = Path(__file__).parent / "goldens"
 SIZES = ((60, 16), (80, 24), (120, 40), (200, 60), (200, 12), (50, 60))
 EVERYWHERE = {"starting", "quiet", "stall", "spinning", "serving", "unreachable", "demo"}
 """Moments that are kept at every size; the others at 80×24."""
@@ -24,17 +20,8 @@ EVERYWHERE = {"starting", "quiet", "stall", "spinning", "serving", "unreachable"
 @pytest.mark.parametrize("moment", sorted(launches.MOMENTS))
 async def test_a_moment_looks_as_it_was_looked_at(moment: str) -> None:
     sizes = SIZES if moment in EVERYWHERE else ((80, 24),)
-    differs: list[str] = []
     async with staged(launches.MOMENTS[moment](), sizes[0]) as stage:
-        for width, height in (*sizes, (20, 5)) if moment == "stall" else sizes:
-            await stage.pilot.resize_terminal(width, height)
-            await stage.crank()
-            text = stage.text()
-            path = GOLDENS / f"{moment}-{width}x{height}.txt"
-            if os.environ.get("TUIMON_GOLDENS") == "write":
-                path.write_text(text, encoding="utf-8")
-            if text != path.read_text(encoding="utf-8"):
-                differs.append(f"{path.name} is now:\n{text}")
+        differs = await differing(stage, moment, (*sizes, (20, 5)) if moment == "stall" else sizes, stage.crank)
     assert not differs, "\n".join(differs)
 
 

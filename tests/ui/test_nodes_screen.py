@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -12,11 +10,11 @@ from rich.cells import cell_len
 
 from tests.ui import hostile, launches
 from tests.ui.nodes import MOMENTS, NodesStage, loading, node, sixteen, sixty_four, staged, stops, two
+from tests.ui.stage import differing
 from tuimon.config import Settings
 from tuimon.ui.actions import ACTIONS, NODES
 from tuimon.ui.nodes import NodeList
 
-GOLDENS = Path(__file__).parent / "goldens"
 SIZES = ((60, 16), (80, 24), (120, 40), (200, 60))
 SHOWN = {"nodes-16": ((120, 30),)}
 """Sizes beside those, for the README."""
@@ -24,17 +22,9 @@ SHOWN = {"nodes-16": ((120, 30),)}
 
 @pytest.mark.parametrize("moment", sorted(MOMENTS))
 async def test_a_moment_looks_as_it_was_looked_at(moment: str) -> None:
-    differs: list[str] = []
     async with staged(MOMENTS[moment](), SIZES[0]) as stage:
-        for width, height in (*SIZES, *SHOWN.get(moment, ())):
-            await stage.pilot.resize_terminal(width, height)
-            await stage.later(0.001)
-            text = stage.text()
-            path = GOLDENS / f"{moment}-{width}x{height}.txt"
-            if os.environ.get("TUIMON_GOLDENS") == "write":
-                path.write_text(text, encoding="utf-8")
-            if text != path.read_text(encoding="utf-8"):
-                differs.append(f"{path.name} is now:\n{text}")
+        sizes = (*SIZES, *SHOWN.get(moment, ()))
+        differs = await differing(stage, moment, sizes, lambda: stage.later(0.001))
     assert not differs, "\n".join(differs)
 
 

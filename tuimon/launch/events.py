@@ -257,6 +257,10 @@ class UsualTimes(Event, frozen=True, kw_only=True, tag=True):
     """How many launches this comes from."""
 
 
+OWN_ERROR = "own_error"
+"""Kind of a finding about tuimon itself."""
+
+
 class Finding(Event, frozen=True, kw_only=True, tag=True):
     """Something a diagnosis found that is worth a line of its own."""
 

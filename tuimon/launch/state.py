@@ -8,6 +8,7 @@ from typing import Literal
 from tuimon.config import Patience
 from tuimon.launch import processes
 from tuimon.launch.events import (
+    OWN_ERROR,
     AnyEvent,
     Collectives,
     CommandRun,
@@ -39,8 +40,6 @@ from tuimon.launch.waits import alarm_words
 MAX_COMMANDS = 200
 MAX_EPISODES = 100
 MAX_OWN_ERRORS = 20
-OWN_ERROR = "own_error"
-"""Kind of a finding about tuimon itself."""
 
 
 class Launch:

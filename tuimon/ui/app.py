@@ -48,15 +48,20 @@ STILL = 5.0
 """Seconds without a new view (it is replaced each second) after which the collector itself is in doubt."""
 
 
+def bindings(actions: Iterable[Action]) -> list[BindingType]:
+    """The keys of a table of actions, for an app that has `press`."""
+    return [
+        Binding(",".join(action.keys), f"press('{action.id}')", action.word, show=False, id=action.id)
+        for action in actions
+    ]
+
+
 class TuimonApp(Canvas, inherit_bindings=False):
     """A live monitor for one launch."""
 
     CSS_PATH = "tuimon.tcss"
     TITLE = "tuimon"
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(action.keys), f"press('{action.id}')", action.word, show=False, id=action.id)
-        for action in ACTIONS
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(ACTIONS)
 
     def __init__(self, watching: Watching, settings: Settings, *, clock: Callable[[], float] = time.monotonic) -> None:
         super().__init__()

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import ClassVar
 
 from msgspec.structs import replace
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from tuimon.config import Settings
 from tuimon.launch.nodes import NodesView
 from tuimon.launch.view import LaunchView
 from tuimon.ui.actions import NODES, Action
-from tuimon.ui.app import TuimonApp
+from tuimon.ui.app import TuimonApp, bindings
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.nodes import NodeList, NodesScreen
 from tuimon.ui.viewing import Viewing
@@ -25,10 +25,7 @@ HERE = frozenset({"copy", "save", "down", "up", "page_down", "page_up", "top", "
 class NodesApp(TuimonApp):
     """TuimonApp on several hosts. `view` is that of the node under the cursor, or on the board; keys ask its host."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(action.keys), f"press('{action.id}')", action.word, show=False, id=action.id)
-        for action in NODES
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(NODES)
 
     def __init__(self, watching: NodesWatch, settings: Settings) -> None:
         self._watches = watching

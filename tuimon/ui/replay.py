@@ -8,13 +8,13 @@ from functools import partial
 from typing import ClassVar
 
 from textual.app import ComposeResult
-from textual.binding import Binding, BindingType
+from textual.binding import BindingType
 from textual.screen import Screen
 
 from tuimon.config import Settings
 from tuimon.launch.view import RED, LaunchView, State
 from tuimon.ui.actions import ACTIONS, REPLAY, shown
-from tuimon.ui.app import TuimonApp
+from tuimon.ui.app import TuimonApp, bindings
 from tuimon.ui.boardscreen import BoardScreen
 from tuimon.ui.pane import Painted
 from tuimon.ui.rows import Row, clean, cut, fit, spread, width_of
@@ -131,10 +131,7 @@ class ReplayScreen(BoardScreen):
 class ReplayApp(TuimonApp):
     """TuimonApp on a recording: space plays and pauses, what was recorded cannot be asked anew."""
 
-    BINDINGS: ClassVar[list[BindingType]] = [
-        Binding(",".join(action.keys), f"press('{action.id}')", action.word, show=False, id=action.id)
-        for action in REPLAY
-    ]
+    BINDINGS: ClassVar[list[BindingType]] = bindings(REPLAY)
 
     def __init__(self, watching: Replaying, settings: Settings) -> None:
         self._replaying = watching

@@ -10,7 +10,7 @@ from typing import Protocol
 import msgspec
 
 from tuimon.errors import TuimonError
-from tuimon.launch.events import AnyEvent, Finding, Health, Sample, ServerFound, ServerGone
+from tuimon.launch.events import OWN_ERROR, AnyEvent, Finding, Health, Sample, ServerFound, ServerGone
 from tuimon.launch.view import LaunchView
 from tuimon.watch.clock import Clock
 
@@ -96,9 +96,7 @@ class Board:
         if text in self._reported or len(self._reported) > 50:
             return
         self._reported.add(text)
-        self.post(
-            Finding(source="tuimon", kind="own_error", text=f"tuimon's own error while {text}", severity="warning")
-        )
+        self.post(Finding(source="tuimon", kind=OWN_ERROR, text=f"tuimon's own error while {text}", severity="warning"))
 
     def rest(self) -> float:
         """Seconds until it is time for a new view; until then only something new makes it sooner."""

@@ -96,7 +96,7 @@ class Stream:
         for way in self.ways:
             cut = False
             if self.fresh:
-                self.late = time.monotonic() + 3600.0
+                self.late = float("inf")
                 cut, reason = self.follow(way, way.head(self.mark), HEAD)
                 if reason is not None:
                     reasons.append(reason)
