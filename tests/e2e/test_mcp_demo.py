@@ -4,29 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import json
-import sys
 import time
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import anyio
 import jsonschema
-from mcp import Client, StdioServerParameters
+from mcp import Client
 from mcp.types import TextContent
+
+from tests.e2e.assistants import assistant
+from tests.ssh.conftest import start_sshd
 
 SCHEMAS = Path(__file__).resolve().parents[2] / "docs" / "schema"
 HOST = "demo:silent-stall@0.2"
 STALLS_WITHIN = 60.0
-
-
-@asynccontextmanager
-async def assistant(state: Path, *hosts: str) -> AsyncIterator[Client]:
-    command = StdioServerParameters(
-        command=sys.executable, args=["-m", "tuimon", "mcp", *hosts], env={"TUIMON_STATE_DIR": str(state)}
-    )
-    async with Client(command, read_timeout_seconds=70) as client:
-        yield client
 
 
 async def ask(client: Client, tool: str, **arguments: object) -> dict[str, Any]:
@@ -128,3 +120,32 @@ def _demos(state: Path) -> list[int]:
         except OSError:
             continue
     return found
+
+
+async def test_all_nodes_of_a_launch_can_be_asked_about_at_once(tmp_path: Path) -> None:
+    """None is forgotten while its question is open: an assistant asks about eight nodes in parallel."""
+    hosts = [f"127.0.0.1:{port}" for port in range(1, 11)]
+    found: dict[str, dict[str, Any]] = {}
+
+    async def look(host: str) -> None:
+        found[host] = await ask(client, "check", host=host, seconds=8)
+
+    async with assistant(tmp_path) as client, anyio.create_task_group() as group:
+        for host in hosts:
+            group.start_soon(look, host)
+    assert sorted(found) == sorted(hosts)
+    assert all("refuses the connection" in document["error"] for document in found.values()), found
+
+
+async def test_a_refusal_is_forgotten_by_the_next_question(tmp_path: Path) -> None:
+    sshd = start_sshd(tmp_path)
+    try:
+        async with assistant(tmp_path / "state", HOME=str(sshd.home), SSH_AUTH_SOCK="") as client:
+            refused = await ask(client, "check", host=sshd.name, seconds=15)
+            assert (refused["link"], refused["verdict"]["state"]) == ("never", "unreachable")
+            draft = await client.call_tool("checkpoint", {"host": sshd.name})
+            assert refused["error"][:40] in getattr(draft.content[0], "text", "")
+            sshd.trust()
+            assert (await ask(client, "check", host=sshd.name, seconds=15))["link"] == "up"
+    finally:
+        sshd.close()

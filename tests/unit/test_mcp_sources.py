@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tuimon.headless.mcp_server import is_path
+from tuimon.headless.mcp_tools import is_path
 
 
 @pytest.mark.parametrize(

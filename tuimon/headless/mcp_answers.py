@@ -16,19 +16,27 @@ LAST_LINES = 8
 
 def bounded(document: dict[str, Any]) -> str:
     """JSON of less than 8 kB; what was cut is said in `cut`."""
-    text = json.dumps(document, ensure_ascii=False)
+    text = _written(document)
     for entries, letters in CUTS:
         if _size(text) < MOST:
             return text
         cut = f"lists to {entries} entries, texts to {letters} characters"
-        text = json.dumps({**_cut(document, entries, letters), "cut": cut}, ensure_ascii=False)
+        text = _written({**_cut(document, entries, letters), "cut": cut})
     if _size(text) < MOST:
         return text
     return json.dumps({"schema": document.get("schema"), "error": "The answer is too long to be given."})
 
 
+def _written(document: dict[str, Any]) -> str:
+    """JSON in which letters are letters; what does not print, or half of a character, is escaped."""
+    text = json.dumps(document, ensure_ascii=False)
+    if text.isprintable():
+        return text
+    return "".join(char if char.isprintable() else json.dumps(char)[1:-1] for char in text)
+
+
 def _size(text: str) -> int:
-    return len(text.encode("utf-8", "replace"))
+    return len(text.encode())
 
 
 def _cut(value: Any, entries: int, letters: int) -> Any:  # noqa: ANN401  any JSON
