@@ -129,6 +129,22 @@ def _a_neighbour_that_takes_memory(story: Story, log: Log, second: int) -> None:
     story.host_load = structs.replace(story.host_load, mem_available=free)
 
 
+def _a_thread_that_exports_metrics(story: Story, log: Log, second: int) -> None:
+    burst = {"minor": 600, "rchar": 500_000, "written": 50_000, "switches": 40, "rss": 3 * MIB, "read": 500_000}
+    noise = story.ranks[-1].more
+    now = burst if second % 15 == 7 else {"rss": -3 * MIB} if second % 15 == 8 else {}
+    story.ranks[-1].more = {key: value for key, value in noise.items() if key not in burst} | now
+
+
+def _a_thread_that_calls_nvidia_smi(story: Story, log: Log, second: int) -> None:
+    others = [rank for rank in story.others if rank.name != "nvidia-smi"]
+    called = second % 5 == 0
+    story.others = (
+        [*others, Rank(5000 + second, None, ppid=100, name="nvidia-smi", does="imports")] if called else others
+    )
+    story.root.more = {"children": 0.4 if second % 5 == 1 else 0.0}
+
+
 def _an_own_line_that_waits(story: Story, log: Log, second: int) -> None:
     if second % 5 == 0:
         log(f"[rank3] still waiting for the other ranks ({second} s)")
@@ -147,7 +163,8 @@ NOISES = [
     _nothing, _faults_of_a_monitoring_thread, _a_bar_redrawn_with_its_clock, _heartbeats, _our_own_questions,
     _prometheus, _a_link_that_spikes, _a_driver_that_breathes, _a_busy_neighbour_on_the_network,
     _a_shell_that_asks_now_and_then, _an_exporter_in_the_tree, _an_idle_pool_of_compile_workers,
-    _a_neighbour_that_takes_memory, _an_own_line_that_waits,
+    _a_neighbour_that_takes_memory, _an_own_line_that_waits, _a_thread_that_exports_metrics,
+    _a_thread_that_calls_nvidia_smi,
 ]  # fmt: skip
 
 
@@ -277,8 +294,39 @@ def test_a_follower_that_hangs_while_it_loads_is_found() -> None:
 def test_a_compiler_that_never_comes_back_is_found_though_later() -> None:
     story, _ = _loading(2)
     _still(story)
-    story.others = [Rank(700, None, ppid=101, name="nvcc", does="sleeps")]
+    story.others = [Rank(700, None, ppid=101, name="nvcc", does="sleeps", more={"wchan": "unix_stream_read_generic"})]
     assert story.runs(50).state not in RED
     verdict = story.runs(25)
     assert verdict.state in RED
     assert "a compiler waits" in verdict.headline
+
+
+@pytest.mark.parametrize("does", ["sleeps", "dies on storage", "stops"])
+def test_a_compiler_that_asks_nobody_is_found_as_soon_as_a_rank(does: str) -> None:
+    story, _ = _loading(2)
+    _still(story)
+    story.others = [
+        Rank(700, None, ppid=101, name="nvcc", does="sleeps", more={"wchan": "do_wait"}),
+        Rank(701, None, ppid=700, name="cicc", does=does),
+    ]
+    assert story.runs(FOUND_WITHIN).state in RED
+
+
+def test_many_ranks_that_tick_are_none_that_works() -> None:
+    """64 ranks whose threads each beat, poll and breathe a little: together more than one rank that imports."""
+    story, _ = _loading(64)
+    story.everybody("polls", "idle")
+    for rank in story.ranks:
+        rank.more = {"minor": 20, "rss": 30_000, "read": 4_000, "rchar": 6_000}
+    assert story.runs(FOUND_WITHIN).state in RED
+
+
+def test_a_spin_beside_traffic_is_no_download_where_io_is_hidden() -> None:
+    story, _ = _loading(2)
+    for rank in (story.root, *story.ranks):
+        rank.process = structs.replace(rank.process, read_bytes=None, rchar=None, write_bytes=None)
+    _all_spin(story)
+    for second in range(FOUND_WITHIN):
+        _a_busy_neighbour_on_the_network(story, Log(story), second)
+        story.runs(1)
+    assert story.launch.verdict.state in RED

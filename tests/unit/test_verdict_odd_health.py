@@ -77,7 +77,10 @@ def test_a_compiler_that_waits_half_a_minute_for_the_daemon_that_compiles_for_it
     story, _ = _told()
     story.everybody("sleeps")
     for pid in range(700, 705):
-        story.others = [Rank(pid, None, ppid=101, name="nvcc", does="sleeps")]
+        story.others = [
+            Rank(pid, None, ppid=101, name="nvcc", does="sleeps", more={"wchan": "do_wait"}),
+            Rank(pid + 100, None, ppid=pid, name="sccache", does="sleeps", more={"wchan": "do_epoll_wait"}),
+        ]
         story.runs(35)
     _calm(story)
 

@@ -1,7 +1,8 @@
 """Signs of life on the host: disk, work of the kernel for us, compilers, network. CPU time alone is none of them.
 
 Thresholds lie between what was measured in hangs and in healthy launches, far from both; the figures stand beside them.
-Sums are over the whole tree.
+Each holds for one process: a tree may have 64 ranks, each with threads that tick. What is done must last, too: rates
+come dampened (rates.py), so that a thread which exports metrics now and then is none that works.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections import deque
 from collections.abc import Iterable, Mapping
 
 from tuimon.launch.events import Process, Sample
-from tuimon.launch.ranks import COMPILERS, is_compiler
-from tuimon.launch.rates import Rates, total
+from tuimon.launch.ranks import COMPILERS, is_bystander, is_compiler
+from tuimon.launch.rates import Rates, most, total
 from tuimon.launch.signs import Look, Sign, size
 
 READ = 64_000.0
@@ -57,13 +58,13 @@ class DiskReads(Sign):
             _unread(self, look)
             return
         self.visible = any(value is not None for value in (read, major, growth))
-        grew = sum(max(0.0, rate.rss or 0.0) for rate in look.rates.values())
-        if (read or 0) >= READ:
+        if most(look.rates, "read") >= READ:
             self.seen(look.at, f"reads {size(read or 0)}/s from storage")
-        elif grew >= GROWTH:
+        elif most(look.rates, "rss") >= GROWTH:
+            grew = sum(max(0.0, rate.rss or 0.0) for rate in look.rates.values())
             self.seen(look.at, f"memory grows by {size(grew)}/s")
-        elif (major or 0) >= MAJOR_FAULTS:
-            self.seen(look.at, f"{major:.0f} major faults/s")
+        elif most(look.rates, "major") >= MAJOR_FAULTS:
+            self.seen(look.at, f"{major or 0:.0f} major faults/s")
         if not self.visible:
             self.hidden("no rights on the processes' counters")
             return
@@ -84,13 +85,13 @@ class HostWork(Sign):
             _unread(self, look)
             return
         minor = total(look.rates, "minor")
-        asked = _io(look.rates)
+        asked = _io(look.rates.values())
         if minor is None and asked is None:
             self.hidden("neither faults nor I/O can be read")
         else:
             self.visible = True
             taken = _taken(look)
-            if (minor or 0) >= MINOR_FAULTS or _active_io(look.rates):
+            if most(look.rates, "minor") >= MINOR_FAULTS or any(_active_io(rate) for rate in look.rates.values()):
                 self.seen(look.at)
             elif taken >= TAKEN and (total(look.rates, "system") or 0.0) >= PINNING:
                 self.seen(look.at, f"the kernel takes {size(taken)}/s of host memory for it")
@@ -110,8 +111,10 @@ class Compilers(Sign):
     def __init__(self) -> None:
         super().__init__()
         self.wait = False
-        """There are compilers, and none of them works: another process may do it for them."""
+        """There are compilers, none of them works, and one asks: a daemon elsewhere may do it for them."""
         self._ended: deque[tuple[float, float]] = deque(maxlen=64)
+        self._pollers: set[int] = set()
+        """Who starts bystanders now and then (`nvidia-smi` for its figures): what its children used proves nothing."""
 
     def see(self, look: Look) -> None:
         """Read one sample."""
@@ -123,8 +126,11 @@ class Compilers(Sign):
         compilers = [process for process in processes if is_compiler(process) and process.state not in "ZX"]
         known = {process.pid for process in (look.before.processes if look.before else None) or ()}
         busy = [process for process in compilers if _busy(process, look, known)]
-        self.wait = not busy and any(process.name in COMPILERS for process in compilers)
-        ended = (total(look.rates, "children") or 0.0) * (look.seconds or 0.0)
+        self.wait = not busy and _asks_elsewhere(processes)
+        self._pollers &= {process.pid for process in processes}
+        self._pollers |= {process.ppid for process in processes if is_bystander(process)}
+        parents = {pid: rate for pid, rate in look.rates.items() if pid not in self._pollers}
+        ended = (total(parents, "children") or 0.0) * (look.seconds or 0.0)
         children = self._within(ended, look.at)
         if busy or children >= CHILDREN:
             self.seen(look.at)
@@ -168,14 +174,16 @@ class Network(Sign):
             return
         rate = (now - then) / look.seconds
         self.text = f"{size(rate)}/s received on this host"
-        if rate >= RECEIVED and self._taken(look):
+        if rate >= RECEIVED and any(_takes(one) for one in look.rates.values()):
             self.seen(look.at)
 
-    def _taken(self, look: Look) -> bool:
-        asked = _io(look.rates)
-        if asked is not None:
-            return asked >= ASKED
-        return (total(look.rates, "cpu") or 0.0) >= BUSY
+
+def _takes(rate: Rates) -> bool:
+    """Whether this process may be the one that receives. It sleeps for each piece: a spin, however busy, never does."""
+    asked = _io([rate])
+    if asked is not None:
+        return asked >= ASKED
+    return (rate.cpu or 0.0) >= BUSY and (rate.switches is None or rate.switches >= SWITCHES)
 
 
 def _unread(sign: Sign, look: Look) -> None:
@@ -184,11 +192,9 @@ def _unread(sign: Sign, look: Look) -> None:
         sign.hidden("processes cannot be seen")
 
 
-def _io(rates: Mapping[int, Rates]) -> float | None:
-    asked, written = total(rates, "rchar"), total(rates, "written")
-    if asked is None and written is None:
-        return None
-    return (asked or 0.0) + (written or 0.0)
+def _io(rates: Iterable[Rates]) -> float | None:
+    told = [value for rate in rates for value in (rate.rchar, rate.written) if value is not None]
+    return sum(told) if told else None
 
 
 def _taken(look: Look) -> float:
@@ -200,14 +206,38 @@ def _taken(look: Look) -> float:
     return max(0.0, (then - now) / look.seconds)
 
 
-def _active_io(rates: Mapping[int, Rates]) -> bool:
-    """Some process moved data and, where that can be told, the kernel worked or slept for it."""
-    if (_io(rates) or 0.0) < ASKED:
+def _active_io(rate: Rates) -> bool:
+    """This process moved data and, where that can be told, the kernel worked or slept for it."""
+    if (_io([rate]) or 0.0) < ASKED:
         return False
-    system, switches = total(rates, "system"), total(rates, "switches")
-    if system is None and switches is None:
+    if rate.system is None and rate.switches is None:
         return True
-    return (system or 0.0) >= KERNEL or (switches or 0.0) >= SWITCHES
+    return (rate.system or 0.0) >= KERNEL or (rate.switches or 0.0) >= SWITCHES
+
+
+def _asks_elsewhere(processes: Iterable[Process]) -> bool:
+    """Whether a compiler (or what it called) waits for an answer, as the client of a cache or of a compile farm does.
+
+    The compiler itself waits for nobody: in a lock, for storage or stopped it hangs.
+    """
+    known = {process.pid: process for process in processes if process.state not in "ZX"}
+    parents = {process.ppid for process in known.values()}
+    return any(
+        process.state == "S"
+        and (not process.wchan or waits_in(process.wchan) in ANSWERS)
+        and _is_below_compiler(process, known)
+        for process in known.values() if process.pid not in parents
+    )  # fmt: skip
+
+
+def _is_below_compiler(process: Process | None, known: Mapping[int, Process]) -> bool:
+    for _ in range(8):  # nvcc, sh, nvcc, sccache …
+        if process is None:
+            return False
+        if process.name in COMPILERS:
+            return True
+        process = known.get(process.ppid)
+    return False
 
 
 def _busy(process: Process, look: Look, known: set[int]) -> bool:
@@ -233,6 +263,8 @@ def commonest_wait(processes: Iterable[Process]) -> str | None:
     return max(counts, key=lambda word: counts[word]) if counts else None
 
 
+ANSWERS = frozenset({"poll", "pipe", "socket"})
+"""Kernel waits for somebody's word."""
 WAITS = (
     ("futex", "futex"), ("poll", "poll"), ("pipe", "pipe"), ("do_wait", "child"), ("nanosleep", "sleep"),
     ("wait_woken", "socket"), ("sk_wait", "socket"), ("inet_", "socket"), ("unix_stream", "socket"), ("tcp_", "socket"),

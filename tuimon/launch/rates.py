@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import deque
+from collections.abc import Iterable, Mapping
 
-from msgspec import Struct
+from msgspec import Struct, structs
 
 from tuimon.launch.events import Process, Sample
 
@@ -53,6 +54,47 @@ def total(rates: Mapping[int, Rates], field: str) -> float | None:
     """Sum of one rate over the tree; None where no process tells it."""
     values = [value for rate in rates.values() if (value := getattr(rate, field)) is not None]
     return sum(values) if values else None
+
+
+SUSTAINED = 10.0
+"""Seconds. A thread that exports metrics works for a moment each 5-15 s, work that brings a launch on goes on."""
+DEEDS = ("minor", "major", "rss", "read", "rchar", "written")
+"""What a process does for the launch, or does beside it."""
+
+
+class Sustained:
+    """Each process's deeds as far as they last: never more than it did on average over the last seconds."""
+
+    def __init__(self) -> None:
+        self._past: deque[tuple[float, Mapping[int, Rates]]] = deque(maxlen=64)
+
+    def take(self, rates: Mapping[int, Rates], seconds: float | None) -> dict[int, Rates]:
+        """The rates of one more interval, dampened."""
+        if seconds is None:
+            self._past.clear()
+            return {}
+        self._past.append((seconds, rates))
+        covered = sum(length for length, _ in self._past)
+        while len(self._past) > 1 and covered - self._past[0][0] >= SUSTAINED:
+            covered -= self._past.popleft()[0]
+        return {pid: self._dampened(pid, rate, covered) for pid, rate in rates.items()}
+
+    def _dampened(self, pid: int, rate: Rates, covered: float) -> Rates:
+        past = [(length, earlier[pid]) for length, earlier in self._past if pid in earlier]
+        return structs.replace(rate, **{field: _mean(past, field, covered, getattr(rate, field)) for field in DEEDS})
+
+
+def _mean(past: Iterable[tuple[float, Rates]], field: str, covered: float, now: float | None) -> float | None:
+    """The mean of what was done, or what is done now, if that is less. What was given back was not done."""
+    if now is None or now <= 0:
+        return now
+    done = sum(length * max(0.0, getattr(rate, field) or 0.0) for length, rate in past)
+    return min(now, done / covered)
+
+
+def most(rates: Mapping[int, Rates], field: str) -> float:
+    """The rate of the process that does most: of many that do next to nothing the sum proves nothing."""
+    return max((getattr(rate, field) or 0.0 for rate in rates.values()), default=0.0)
 
 
 def _rates(old: Process, new: Process, seconds: float) -> Rates:

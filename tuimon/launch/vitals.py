@@ -11,7 +11,7 @@ from tuimon.launch.gpus import Gpus
 from tuimon.launch.host_signs import Compilers, DiskReads, HostWork, Network
 from tuimon.launch.motion import StacksMoved
 from tuimon.launch.ranks import is_bystander
-from tuimon.launch.rates import Rates, between
+from tuimon.launch.rates import Rates, Sustained, between
 from tuimon.launch.signs import Look, Sign
 from tuimon.launch.told import Told
 from tuimon.launch.view import Evidence, SignView
@@ -101,6 +101,7 @@ class Vitals:
         self.answers = Answers()
         self.stacks = StacksMoved()
         self.rates: Mapping[int, Rates] = {}
+        self._sustained = Sustained()
         self._sampled = (
             self.gpu_work, self.gpu_memory, self.link, self.disk, self.host, self.compilers, self.network,
         )  # fmt: skip
@@ -115,7 +116,8 @@ class Vitals:
         self.rates = between(before, sample) if before is not None else {}
         seconds = sample.mono - before.mono if before is not None and sample.mono > before.mono else None
         bystanders = {process.pid for process in sample.processes or () if is_bystander(process)} | {front}
-        rates = {pid: rate for pid, rate in self.rates.items() if pid not in bystanders}
+        lasting = self._sustained.take(self.rates, seconds)
+        rates = {pid: rate for pid, rate in lasting.items() if pid not in bystanders}
         look = Look(at=sample.at, before=before, sample=sample, rates=rates, seconds=seconds, gpus=gpus)
         for sign in self._sampled:
             sign.see(look)
