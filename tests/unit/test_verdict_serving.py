@@ -317,7 +317,7 @@ def test_memory_held_by_an_earlier_launch_is_said_before_ready() -> None:
     assert any("4711" in finding for finding in story.launch.snapshot(story.now).findings)
 
 
-@pytest.mark.parametrize(("passed", "left"), [(10, "470 s"), (400, "80 s")])
+@pytest.mark.parametrize(("passed", "left"), [(10, "7 m 50 s"), (400, "1 m 20 s")])
 def test_the_servers_own_timer_counts_down(passed: int, left: str) -> None:
     story = Story(1)
     story.tells(

@@ -14,6 +14,7 @@ from tuimon.diagnose.ladder import Diagnosis
 from tuimon.diagnose.pyspy import clean, printable
 from tuimon.diagnose.written import group_lines, tree_lines
 from tuimon.launch.events import Collectives
+from tuimon.launch.lasting import age
 from tuimon.launch.redact import redact
 from tuimon.launch.view import GpuView, LaunchView, LogLine, PhaseView, ProcessView
 
@@ -49,7 +50,7 @@ def head(view: LaunchView, found: Diagnosis) -> Iterator[str]:
     yield f"# {name} on {one_line(view.host)}: {verdict.state}"
     yield ""
     kind = f" ({verdict.kind})" if verdict.kind else ""
-    yield f"**{one_line(verdict.headline)}**{kind}, for {max(0.0, view.now - verdict.since):.0f} s"
+    yield f"**{one_line(verdict.headline)}**{kind}, for {age(view.now - verdict.since)}"
     yield f"at {datetime.fromtimestamp(view.now, UTC):%Y-%m-%d %H:%M:%S} UTC, written by tuimon {__version__}"
     yield ""
     for suspect in verdict.suspects:
@@ -66,8 +67,8 @@ def head(view: LaunchView, found: Diagnosis) -> Iterator[str]:
 def reasons(view: LaunchView) -> Iterator[str]:
     """Signs of life with their ages, milestones that never came."""
     for item in view.verdict.evidence:
-        age = "never" if item.age is None else f"{item.age:.0f} s ago"
-        yield f"- {one_line(item.sign)}: {age} – {one_line(item.text)}"
+        seen = "never" if item.age is None else f"{age(item.age)} ago"
+        yield f"- {one_line(item.sign)}: {seen} – {one_line(item.text)}"
     for never in view.verdict.missing:
         yield f"- missing: {one_line(never.milestone)} – {one_line(never.because)}"
     if view.verdict.unseen:
@@ -79,7 +80,7 @@ def moved_line(view: LaunchView, found: Diagnosis) -> list[str]:
     before = view.stacks
     if before is None or (have_moved := moved(before, found.stacks)) is None:
         return []
-    return [f"{'moved' if have_moved else 'did not move'} in the {max(0.0, view.now - before.at):.0f} s before", ""]
+    return [f"{'moved' if have_moved else 'did not move'} in the {age(view.now - before.at)} before", ""]
 
 
 def counted_lines(event: Collectives) -> list[str]:

@@ -12,6 +12,7 @@ from tuimon.engines.bars import Bar
 from tuimon.engines.rule import Rule
 from tuimon.launch.clock import Moment
 from tuimon.launch.expectations import Expected
+from tuimon.launch.lasting import age
 from tuimon.launch.ranks import in_short
 from tuimon.launch.view import Missing, PhaseView, Suspect
 
@@ -247,7 +248,7 @@ class Timeline:
                 continue
             leader, first = min(ranks.items(), key=lambda item: item[1])
             if now - first >= _LATE:
-                reason = f"no “{rule}” yet, which {leader} had {now - first:.0f} s ago"
+                reason = f"no “{rule}” yet, which {leader} had {age(now - first)} ago"
                 return tuple(Suspect(rank, None, reason) for rank in behind)
         return ()
 

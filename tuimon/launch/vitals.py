@@ -9,6 +9,7 @@ from tuimon.launch.events import Metrics, Sample, Stacks
 from tuimon.launch.gpu_signs import GpuMemory, GpuWork, LinkTraffic
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.host_signs import Compilers, DiskReads, HostWork, Network
+from tuimon.launch.lasting import age
 from tuimon.launch.motion import StacksMoved
 from tuimon.launch.ranks import is_bystander
 from tuimon.launch.rates import Rates, Sustained, between
@@ -165,7 +166,7 @@ class Vitals:
         if not sign.visible:
             return Evidence(sign=sign.name, age=None, text=sign.text)
         if sign.last is None:
-            since = f" (not in the {now - first:.0f} s since we look)" if first is not None else ""
+            since = f" (not in the {age(now - first)} since we look)" if first is not None else ""
             return Evidence(sign=sign.name, age=None, text=f"{sign.text}{since}")
         return Evidence(sign=sign.name, age=max(0.0, now - sign.last), text=sign.text)
 

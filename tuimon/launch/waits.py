@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from tuimon.launch.lasting import age
 from tuimon.launch.served import USELESS
 
 if TYPE_CHECKING:
@@ -81,4 +82,4 @@ def countdown(run: Run, now: float) -> str | None:
         return None
     timer = min(running, key=lambda timer: timer.started + timer.seconds)
     left = timer.started + timer.seconds - now
-    return f"{timer.name} {timer.consequence} in {left:.0f} s"
+    return f"{timer.name} {timer.consequence} in {age(left)}"

@@ -18,6 +18,7 @@ from textual.screen import Screen
 from textual.theme import Theme
 
 from tuimon.config import Settings
+from tuimon.launch.lasting import age
 from tuimon.launch.view import RED, LaunchView
 from tuimon.ui import clipboard, endings, garbage, themes, title
 from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
@@ -31,7 +32,6 @@ from tuimon.ui.pane import Canvas, Painted
 from tuimon.ui.pulse import Pulse
 from tuimon.ui.reasons import reason
 from tuimon.ui.viewing import Viewing
-from tuimon.ui.words import age
 from tuimon.watch.watching import Asking, Calling, Watching
 
 FRAME = 0.25

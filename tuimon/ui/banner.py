@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from tuimon.launch.lasting import age, duration
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.brief import reasons
 from tuimon.ui.pane import Painted
 from tuimon.ui.rows import Row, cells, clean, fit, flow, shorten, spread, width_of
-from tuimon.ui.words import about, age, clock, duration
+from tuimon.ui.words import about, clock
 
 NAMES: dict[State, str] = {
     "waiting": "WAITING", "starting": "STARTING", "quiet": "QUIET", "stalled": "SILENT STALL", "spinning": "SPINNING",

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView, ServerView
 from tuimon.ui.pane import Painted
 from tuimon.ui.rows import Row, clean, cut, fit, flow, spread, width_of
-from tuimon.ui.words import age, data_age
+from tuimon.ui.words import data_age
 
 ENGINES = {"sglang": "SGLang", "vllm": "vLLM", "trtllm": "TensorRT-LLM", "llamacpp": "llama.cpp"}
 STALE = 3.5

@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from textual.binding import Binding, BindingType
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView, RunningView
 from tuimon.ui.rows import Row, clean, fit
 from tuimon.ui.sheet import SheetScreen
-from tuimon.ui.words import age
 from tuimon.watch.watching import Choosing, Watching
 
 MOST = 9

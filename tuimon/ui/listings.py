@@ -6,12 +6,13 @@ from collections.abc import Sequence
 from itertools import groupby
 from textwrap import wrap
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import EarlierLaunch, Episode, LaunchView
 from tuimon.ui.actions import Action, keys_of
 from tuimon.ui.reasons import reason
 from tuimon.ui.rows import Row, clean, fit, left
 from tuimon.ui.sheet import SheetScreen
-from tuimon.ui.words import age, clock
+from tuimon.ui.words import clock
 
 
 class CommandsScreen(SheetScreen):

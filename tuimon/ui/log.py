@@ -7,6 +7,7 @@ import re
 from msgspec.structs import replace
 from textual import events
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 from tuimon.ui.beginning import beginning
 from tuimon.ui.growth import mini
@@ -15,7 +16,6 @@ from tuimon.ui.pane import Pane
 from tuimon.ui.reader import Reader
 from tuimon.ui.rows import Row, cells, clean
 from tuimon.ui.sieve import Test
-from tuimon.ui.words import age
 
 SILENT = 10.0
 """Seconds without a line after which the end of the log says so."""

@@ -6,13 +6,13 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
+from tuimon.launch.lasting import age
 from tuimon.launch.node import NodeView
 from tuimon.launch.ranks import in_short
 from tuimon.launch.view import State
 from tuimon.ui.banner import NAMES
 from tuimon.ui.bars import spark
 from tuimon.ui.rows import Row, Span, cells, clean, cut, fit, left, right
-from tuimon.ui.words import age
 
 TICKS = 5.0
 """Seconds from which a silence is shown: below, each would change with each second, and say nothing."""

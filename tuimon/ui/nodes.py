@@ -8,6 +8,7 @@ from textual import events
 from textual.app import ComposeResult
 from textual.message import Message
 
+from tuimon.launch.lasting import age
 from tuimon.launch.node import STALE, NodeView
 from tuimon.launch.nodes import NodesView
 from tuimon.launch.view import LaunchView
@@ -20,7 +21,6 @@ from tuimon.ui.loglines import Look, entry, rule
 from tuimon.ui.pane import Painted, Pane
 from tuimon.ui.rows import Row, cells, clean, fit, flow, plain, spread, width_of
 from tuimon.ui.viewing import Viewing
-from tuimon.ui.words import age
 
 GLIMPSE = 6
 """Lines left over from which the end of a log is shown in them."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from tuimon.launch.lasting import age, duration
 from tuimon.launch.view import LaunchView, PhaseView
 from tuimon.ui.bars import meter
 from tuimon.ui.pane import Pane
 from tuimon.ui.rows import Row, cells, clean, fit, left, right, width_of
-from tuimon.ui.words import about, age, duration
+from tuimon.ui.words import about
 
 MARKS = {
     "done": ("✔", "good"), "running": ("▸", "accent"), "missing": ("✖", "bad"), "failed": ("✖", "bad"),

@@ -7,10 +7,11 @@ from textwrap import wrap
 
 from tuimon.diagnose.rungs import RUNGS
 from tuimon.launch.events import Report
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 from tuimon.ui.rows import Row, clean, fit
 from tuimon.ui.sheet import SheetScreen
-from tuimon.ui.words import age, clock
+from tuimon.ui.words import clock
 
 MOST_LINES = 5_000
 TITLES = {

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView, SignView
 from tuimon.ui.pane import Pane
 from tuimon.ui.rows import Row, Span, clean, fit, left, right, shorten
-from tuimon.ui.words import age
 
 FIRST = ("log", "GPU work", "host work", "answers", "disk reads", "compilers", "GPU memory", "stacks")
 """Which signs stay when there is no room for all."""

@@ -7,10 +7,11 @@ from itertools import zip_longest
 
 from tuimon.diagnose.groups import Place, StackGroup, group, wait_words
 from tuimon.launch.events import Stacks
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 from tuimon.ui.rows import Row, clean, cut, fit, width_of
 from tuimon.ui.sheet import SheetScreen
-from tuimon.ui.words import age, clock, waits
+from tuimon.ui.words import clock, waits
 
 DEEPEST = 12
 """Indentation stops here; deeper calls stay readable."""

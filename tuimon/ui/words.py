@@ -4,23 +4,10 @@ from __future__ import annotations
 
 import time
 
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 
 UNKNOWN = "?"
-
-
-def age(seconds: float | None) -> str:
-    """`8 s`, `4 m 12 s`, `1 h 04 m`, `2 d 03 h`; whole seconds, for what ticks."""
-    if seconds is None:
-        return UNKNOWN
-    whole = max(0, int(seconds))
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02} s"
-    if whole < 86400:
-        return f"{whole // 3600} h {whole // 60 % 60:02} m"
-    return f"{whole // 86400} d {whole // 3600 % 24:02} h"
 
 
 def short_age(seconds: float | None) -> str:
@@ -31,13 +18,6 @@ def short_age(seconds: float | None) -> str:
     if whole < 60:
         return f"{whole}s"
     return f"{whole // 60}m" if whole < 3600 else f"{whole // 3600}h{whole // 60 % 60:02}"
-
-
-def duration(seconds: float | None) -> str:
-    """Like `age`, with a decimal below ten seconds, for what is over."""
-    if seconds is None:
-        return UNKNOWN
-    return f"{max(0.0, seconds):.1f} s" if seconds < 9.95 else age(round(seconds))
 
 
 def about(seconds: float | None) -> str:
