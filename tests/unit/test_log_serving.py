@@ -104,3 +104,13 @@ def test_a_draft_model_of_which_hardly_anything_is_accepted_is_useless(method: s
     reading.feed(b"(APIServer pid=4101) INFO:     Application startup complete.\n", 1002.0)
     reading.feed(lines.encode(), 1060.0)
     assert reading.told(1061.0).useless_draft is useless
+
+
+def test_a_prefill_is_a_milestone_once_and_routine_while_it_serves() -> None:
+    """The lens shows what is not routine: after the warm-up each request writes such a line."""
+    prefill = "Prefill batch, #new-seq: 1, #new-token: 6, #cached-token: 0, #running-req: 0, #queue-req: 0, "
+    reading = serving("".join(sg.stamped(50 + second, prefill, "TP0") for second in range(3)) + decode("2.81"))
+    lines = reading.lines()
+    kinds = [line.severity for line in lines.slice(lines.first, lines.end) if "Prefill batch" in line.text]
+    assert kinds == ["milestone", "info", "info", "info"]
+    assert reading.told(1061.0).serving is not None

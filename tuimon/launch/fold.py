@@ -10,7 +10,7 @@ from tuimon.engines.bars import Bar
 from tuimon.engines.grammar import Grammar, Library
 from tuimon.engines.matching import Found, Matcher, Shape
 from tuimon.engines.prefix import NONE, Prefix
-from tuimon.engines.rule import DIGITS, Rule
+from tuimon.engines.rule import DIGITS, Rule, RuleSeverity
 from tuimon.launch import expectations, facts
 from tuimon.launch.clock import LogClock, Moment
 from tuimon.launch.facts import Facts
@@ -71,7 +71,7 @@ class Fold:
         """Number of the last line that belongs to an error."""
         self.relaunched = False
         self._names: dict[int, str] = {}
-        self._notes: dict[tuple[str, str | None], Note] = {}
+        self._notes: dict[tuple[str, str | None, RuleSeverity], Note] = {}
         self._other_bars: dict[str, Progress] = {}
         self.learn(None)
 
@@ -159,12 +159,19 @@ class Fold:
         return self.clock.moment(at, stamp)
 
     def _note(self, rule: Rule, rank: str | None) -> Note:
-        note = self._notes.get((rule.name, rank))
+        severity: RuleSeverity = "info" if self._routine(rule, rank) else rule.severity
+        note = self._notes.get((rule.name, rank, severity))
         if note is None:
-            note = Note(shown_severity(rule.severity), rule.name, rank, rule.role == "probe")
+            note = Note(shown_severity(severity), rule.name, rank, rule.role == "probe")
             if len(self._notes) < _MOST_NOTES:
-                self._notes[rule.name, rank] = note
+                self._notes[rule.name, rank, severity] = note
         return note
+
+    def _routine(self, rule: Rule, rank: str | None) -> bool:
+        """A line of serving is a milestone once, in the warm-up: after that each request writes it."""
+        if rule.role != "serving" or rule.severity != "milestone" or rule.phase is None:
+            return False
+        return self.ready is not None or self.timeline.began(rule.phase, rank or ALONE)
 
     def _rank(self, parts: Prefix) -> str | None:
         rank = parts.rank
