@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from datetime import UTC, datetime
 from pathlib import Path
 
 FOLDER = Path(os.environ["TUIMON_CONTAINERS"])
@@ -30,7 +31,8 @@ def pid_of(name: str) -> int:
         fail(missing if DOCKER else f'Error from server (NotFound): pods "{name}" not found')
     pid = int((FOLDER / f"{name}.pid").read_text() or 0)
     if not pid or not Path(f"/proc/{pid}").exists():
-        fail(f"Error response from daemon: container {name} is not running")
+        completed = "error: cannot exec into a container in a completed pod; current phase is Failed"
+        fail(f"Error response from daemon: container {name} is not running" if DOCKER else completed)
     return pid
 
 
@@ -63,14 +65,28 @@ def logs(words: list[str]) -> None:
 
 
 def inspect(name: str) -> None:
-    status = FOLDER / f"{name}.exit"
-    pid = (FOLDER / f"{name}.pid").read_text() if (FOLDER / f"{name}.pid").exists() else "none"
-    if Path(f"/proc/{pid}").exists():
-        show([b'{"Status":"running","ExitCode":0,"OOMKilled":false}'])
+    status, begun = FOLDER / f"{name}.exit", FOLDER / f"{name}.pid"
+    if begun.exists() and Path(f"/proc/{begun.read_text()}").exists():
+        state: dict[str, object] = {"Status": "running", "ExitCode": 0, "OOMKilled": False}
     elif status.exists():
-        show([json.dumps({"Status": "exited", "ExitCode": int(status.read_text()), "OOMKilled": False}).encode()])
+        state = {"Status": "exited", "ExitCode": int(status.read_text()), "OOMKilled": False}
+        state |= {"StartedAt": changed(begun), "FinishedAt": changed(status)}
     else:
         fail("Cannot connect to the Docker daemon")
+    argv = ["-m", "sglang.launch_server", "--port", "30000", "--api-key", "hush"]
+    show([json.dumps([state, "python3", argv]).encode()])
+
+
+def status(name: str) -> None:
+    """`kubectl get pod` of its containers' states."""
+    end = {"exitCode": int((FOLDER / f"{name}.exit").read_text()), "reason": "Error"}
+    end |= {"startedAt": changed(FOLDER / f"{name}.pid"), "finishedAt": changed(FOLDER / f"{name}.exit")}
+    show([json.dumps([{"name": "vllm", "state": {"terminated": end}, "lastState": {}}]).encode()])
+
+
+def changed(path: Path) -> str:
+    """As engines write times."""
+    return f"{datetime.fromtimestamp(path.stat().st_mtime, UTC):%Y-%m-%dT%H:%M:%S.%f}000Z"
 
 
 def events(words: list[str]) -> None:
@@ -95,6 +111,8 @@ if __name__ == "__main__":
         logs(sys.argv[2:])
     elif verb == "inspect":
         inspect(sys.argv[-1])
+    elif verb == "get" and (FOLDER / f"{sys.argv[5]}.exit").exists():
+        status(sys.argv[5])
     elif verb == "events":
         events(sys.argv)
     else:

@@ -204,13 +204,75 @@ def test_a_container_that_ends_with_its_server_is_a_crash_with_its_last_words_an
         assert (view.verdict.state, view.link.state) == ("crashed", "up")
         assert view.verdict.headline == "ended before it was ready: ValueError: no"
         assert [gone.exit for gone in watched.seen(ServerGone)] == [1]  # type: ignore[union-attr]  # a ServerGone
-        assert "Docker:one ended with 1" in view.findings
+        assert any(finding.startswith("Docker:one ended with 1 on 20") for finding in view.findings)
         assert watched.seen(Unlinked) == []
         engine.run("one", SERVER.replace("line %d", "again %d"))
         until(lambda: b"again 3 " in watched.text(), 40)
         assert watched.watch.wait_for(lambda view: view.verdict.state == "starting", 20).server is not None
     finally:
         watched.watch.stop()
+
+
+@pytest.mark.parametrize(("spec", "named"), [("docker:one", ("SGLang", 30000)), ("k8s:web/one", ("SGLang", None))])
+def test_a_container_that_had_ended_before_we_came_is_judged_by_its_end(
+    engine: Engine, spec: str, named: tuple[str | None, int | None]
+) -> None:
+    engine.run("one", "import time\nprint('[2026-11-30 15:31:10] line 0', flush=True)\nraise ValueError('no')")
+    engine.let_end("one")
+    watched = Watched(spec)
+    try:
+        view = watched.watch.wait_for(lambda view: view.verdict.state == "crashed", 10)
+        assert (view.verdict.state, view.verdict.certain, view.link.state) == ("crashed", True, "up")
+        assert view.verdict.headline == "ended before it was ready: ValueError: no"
+        assert any(finding.startswith(f"{spec.title()[0]}{spec[1:]} ended with 1 on 20") for finding in view.findings)
+        assert view.server is not None
+        assert (view.server.engine, view.server.port, view.server.log) == (*named, spec)
+        assert "hush" not in repr(watched.events)
+        assert watched.seen(Unlinked) == []
+        engine.run("one")
+        view = watched.watch.wait_for(lambda view: view.verdict.state == "starting", 20)
+        assert (view.verdict.state, len(view.earlier)) == ("starting", 1)
+    finally:
+        watched.watch.stop()
+
+
+ENDS_WHEN_TOLD = """
+    import itertools, os, sys, time
+    for number in itertools.count():
+        print("line %d of {name}" % number, flush=True)
+        if os.path.exists(os.environ["PYTHONPATH"] + "/end"): raise ValueError("no")
+        time.sleep(0.05)
+"""
+
+
+@pytest.mark.parametrize("removed", [False, True])
+async def test_a_container_that_ended_while_the_link_to_its_machine_was_down(
+    engine: Engine, fake: FakeServer, removed: bool
+) -> None:
+    engine.run("one", ENDS_WHEN_TOLD)
+    watched = Watched(Inside("fake/docker:one", fake.host(), ways.Container("one")))
+    try:
+        await asyncio.to_thread(until, lambda: bool(watched.seen(ServerFound)) and len(watched.text()) > 100)
+        fake.relay.hold()
+        (engine.folder / "one" / "end").touch()
+        await asyncio.to_thread(engine.let_end, "one")
+        if removed:
+            (engine.folder / "one.log").unlink()
+            (engine.folder / "one.exit").rename(engine.folder / "one.death")
+        fake.relay.cut()
+        await asyncio.to_thread(until, lambda: bool(watched.seen(Unlinked)))
+        fake.relay.release()
+        await asyncio.to_thread(until, lambda: bool(watched.seen(ServerGone)))
+        view = await asyncio.to_thread(watched.watch.wait_for, lambda view: view.verdict.state == "crashed", 20)
+        assert (view.verdict.state, view.link.state) == ("crashed", "up")
+        assert view.verdict.headline.endswith("exit 1" if removed else "ValueError: no")
+        assert [gone.exit for gone in watched.seen(ServerGone)] == [1]  # type: ignore[union-attr]  # a ServerGone
+        assert (len(watched.seen(ServerFound)), len(watched.seen(Linked))) == (1, 2)
+    finally:
+        await asyncio.to_thread(watched.watch.stop)
+    if not removed:
+        printed, _, _ = watched.text().partition(b"Traceback")
+        assert numbers(printed) == list(range(printed.count(b"line ")))
 
 
 @pytest.mark.parametrize("again", [False, True])

@@ -74,8 +74,8 @@ ALL: tuple[Sent, ...] = (
         "beats",
     ),
     Sent("hold", ("sh", "-c", HOLD), "in a container or a pod, and with --ssh-command", "beats"),
-    *(Sent("ended: docker", each, "when a container is gone, to the machine before it") for each in _DOCKER.states),
-    *(Sent("ended: kubectl", each, "when a pod is gone, to the machine before it") for each in _POD.states),
+    *(Sent("ended: docker", each, "when a container is gone, to the machine before it") for each in _DOCKER.states()),
+    *(Sent("ended: kubectl", each, "when a pod is gone, to the machine before it") for each in _POD.states()),
     Sent("doctor --clean", ("sh", "-c", checkup.CLEAN), "`tuimon doctor HOST --clean`"),
 )
 

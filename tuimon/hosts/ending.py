@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from typing import Protocol, runtime_checkable
 
 import msgspec
@@ -18,6 +19,12 @@ class Ending(Struct, frozen=True):
     """Exit status; negative = signal."""
     oom: bool = False
     """The kernel ended it for want of memory."""
+    began: float | None = None
+    """When that process was started, by the engine's wall clock."""
+    ended: float | None = None
+    """When it ended, by the same clock."""
+    argv: tuple[str, ...] = ()
+    """What it was started with, as the engine tells: secrets and all."""
 
 
 @runtime_checkable
@@ -26,13 +33,21 @@ class Ends(Protocol):
 
     @property
     def ending(self) -> Ending | None:
-        """How it ended, once `lost` has returned; None where it is the link that was lost."""
+        """How it ended: once `lost` has returned, or where `connect` found the place gone; None = that is not known."""
 
 
-class _Docker(Struct):
-    status: str = msgspec.field(name="Status", default="")
-    code: int = msgspec.field(name="ExitCode", default=0)
+class _State(Struct, rename="pascal"):
+    status: str = ""
+    exit_code: int = 0
     oom: bool = msgspec.field(name="OOMKilled", default=False)
+    started_at: str = ""
+    finished_at: str = ""
+
+
+class _Docker(Struct, array_like=True):
+    state: _State
+    path: str = ""
+    args: tuple[str, ...] | None = None
 
 
 class _Death(Struct, frozen=True):
@@ -42,6 +57,8 @@ class _Death(Struct, frozen=True):
 class _Terminated(Struct, frozen=True):
     exitCode: int = 0  # noqa: N815  Kubernetes' names
     reason: str = ""
+    startedAt: str = ""  # noqa: N815
+    finishedAt: str = ""  # noqa: N815
 
 
 class _States(Struct, frozen=True):
@@ -55,15 +72,24 @@ class _Status(Struct):
     lastState: _States = _States()  # noqa: N815
 
 
+INSPECT = "[{{json .State}},{{json .Path}},{{json .Args}}]"
+"""What `docker inspect -f` is asked for."""
+
+
 def of_container(state: bytes) -> Ending | None:
-    """From `docker inspect`'s State; None while it runs, or where that is not what this is."""
+    """From what INSPECT prints; None while it runs, or where that is not what this is."""
     try:
         told = msgspec.json.decode(state, type=_Docker)
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
-    if told.status not in {"exited", "dead", "restarting"}:
+    how = told.state
+    if how.status not in {"exited", "dead", "restarting"}:
         return None
-    return Ending(_status(told.code), told.oom)
+    argv = (told.path, *(told.args or ())) if told.path else ()
+    began, ended = _instant(how.started_at), _instant(how.finished_at)
+    if began is not None and ended is not None:
+        began = min(began, ended)  # Docker notes the start after the fact: of `sh -c 'exit 1'` later than its end
+    return Ending(_status(how.exit_code), how.oom, began, ended, argv)
 
 
 def of_deaths(events: bytes) -> Ending | None:
@@ -71,7 +97,7 @@ def of_deaths(events: bytes) -> Ending | None:
     last = (events.splitlines() or [b""])[-1]
     try:
         return Ending(_status(int(msgspec.json.decode(last, type=_Death).exitCode)))
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError):  # a UnicodeDecodeError is one of these
         return None
 
 
@@ -79,21 +105,34 @@ def of_pod(statuses: bytes, container: str | None) -> Ending | None:
     """From the `containerStatuses` of a pod; None while it runs (again: then nobody knows which end was ours)."""
     try:
         told = msgspec.json.decode(statuses, type=list[_Status])
-    except msgspec.MsgspecError:
+    except (msgspec.MsgspecError, UnicodeDecodeError):
         return None
     ours = next((each for each in told if container in {None, each.name}), None)
     if ours is None or ours.state.running is not None:
         return None
     end = ours.state.terminated or ours.lastState.terminated
-    return None if end is None else Ending(_status(end.exitCode), end.reason == "OOMKilled")
+    if end is None:
+        return None
+    return Ending(_status(end.exitCode), end.reason == "OOMKilled", _instant(end.startedAt), _instant(end.finishedAt))
 
 
 def words(place: str, ending: Ending) -> str:
-    """`The container vllm ended with 1`."""
+    """`The container vllm ended with 1 on 2026-11-30 at 09:26:13 UTC`."""
     how = "without telling how" if ending.exit is None else f"with {ending.exit}"
     if ending.exit is not None and ending.exit < 0:
         how = f"by signal {-ending.exit}"
-    return f"{place[:1].upper()}{place[1:]} ended {how}{', for want of memory (OOM)' if ending.oom else ''}"
+    why = ", for want of memory (OOM)" if ending.oom else ""
+    when = "" if ending.ended is None else f"{datetime.fromtimestamp(ending.ended, UTC): on %Y-%m-%d at %H:%M:%S UTC}"
+    return f"{place[:1].upper()}{place[1:]} ended {how}{why}{when}"
+
+
+def _instant(text: str) -> float | None:
+    """Seconds since the epoch; None where it is none, or the year 1, which is Docker's word for never."""
+    try:
+        seconds = datetime.fromisoformat(text).timestamp()
+    except (ValueError, OverflowError, OSError):
+        return None
+    return seconds if seconds > 0 else None
 
 
 def _status(code: int) -> int:

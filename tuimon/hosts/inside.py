@@ -7,17 +7,18 @@ nor `kubectl exec` notices by itself that the other end has gone.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Sequence
 
 from tuimon.hosts import frames
 from tuimon.hosts.beating import EVERY, PATIENCE
 from tuimon.hosts.command import MARK, collect, guarded
 from tuimon.hosts.ending import Ending
-from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable
+from tuimon.hosts.errors import CannotStart, CommandTimedOut, HostError, HostUnreachable, PlaceGone
 from tuimon.hosts.host import Ask, Asking, Channel, Completed, Host, LogPiece
 from tuimon.hosts.putting import put
 from tuimon.hosts.quoting import quoted
-from tuimon.hosts.ways import Way
+from tuimon.hosts.ways import JUST_NOW, Way
 from tuimon.probe.send import is_stream
 
 ENTERING = 20.0
@@ -44,7 +45,10 @@ class Inside:
         self._gone: asyncio.Future[str] | None = None
         self._beating: asyncio.Task[None] | None = None
         self._ending: Ending | None = None
-        self._left = False
+        self._left: str | None = None
+        """Why nothing more can be run there."""
+        self._seen: float | None = None
+        """When it last answered. By the wall clock, which goes on while a laptop sleeps."""
         self.python = "python3"
         """The interpreter for our programs there."""
 
@@ -56,11 +60,11 @@ class Inside:
     @property
     def detail(self) -> str:
         """`the container vllm on root@10.1.2.3:22`; empty before `connect`."""
-        return self._way.detail(self._outer.detail) if self._held else ""
+        return self._way.detail(self._outer.detail) if self._gone else ""
 
     @property
     def ending(self) -> Ending | None:
-        """How the place ended, once `lost` has returned; None where it is the link that was lost."""
+        """How the place ended: once `lost` has returned, or where `connect` raised PlaceGone; None = not known."""
         return self._ending
 
     @property
@@ -83,10 +87,26 @@ class Inside:
         return self._way.enter(argv)
 
     async def connect(self) -> None:
-        """Open the link and go in. Raises HostUnreachable, HostKeyUnknown, AccessDenied."""
+        """Open the link and go in. Raises HostUnreachable, HostKeyUnknown, AccessDenied.
+
+        After a PlaceGone with an `ending` what the place printed can still be followed.
+        """
         await self.close()
         await self._outer.connect()
-        self._left = False
+        self._left, self._ending = None, None
+        gone: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        try:
+            held = await self._go_in()
+        except PlaceGone as error:
+            self._left = str(error)
+            self._ending = await self._how_it_ended(looks=1)
+            gone.set_result(self._left)
+            self._gone = gone
+            raise
+        self._held, self._gone = held, gone
+        self._beating = asyncio.create_task(self._hold(held, gone))
+
+    async def _go_in(self) -> Channel:
         held = await self._enter(["sh", "-c", HOLD])
         try:
             async with asyncio.timeout(ENTERING):
@@ -100,9 +120,7 @@ class Inside:
         except TimeoutError:
             held.end_input()
             raise HostUnreachable(f"{self._way.words} was not entered within {ENTERING:g} s") from None
-        self._held, self._ending = held, None
-        self._gone = asyncio.get_running_loop().create_future()
-        self._beating = asyncio.create_task(self._hold(held, self._gone))
+        return held
 
     async def _hold(self, held: Channel, gone: asyncio.Future[str]) -> None:
         """Beat, see that each is answered, and notice the end at once: it may be up again in 0.1 s."""
@@ -110,10 +128,10 @@ class Inside:
         try:
             while await self._beats(held):
                 pass
-            self._left = True
-            self._ending = await self._how_it_ended()
+            self._left = f"{self._way.words} is gone"
+            self._ending = await self._how_it_ended(LOOKS)
             said = quoted(held.errors())
-            reason = f"{self._way.words} is gone" + (f": {said}" if said else "")
+            reason = self._left + (f": {said}" if said else "")
         except TimeoutError:
             pass
         except HostError as error:
@@ -123,6 +141,7 @@ class Inside:
 
     async def _beats(self, held: Channel) -> bool:
         """One beat and its answer; False where the program inside has ended. Raises TimeoutError."""
+        self._seen = time.time()
         held.write(b".\n")
         async with asyncio.timeout(SILENT):
             if not await held.read():
@@ -135,11 +154,13 @@ class Inside:
             return True
         return False
 
-    async def _how_it_ended(self) -> Ending | None:
+    async def _how_it_ended(self, looks: int) -> Ending | None:
         """The engine sees a moment later than we do that a first process has ended."""
-        for _look in range(LOOKS if self._way.states else 0):
+        away = 0.0 if self._seen is None else max(0.0, time.time() - self._seen)
+        states = self._way.states(JUST_NOW + int(away))
+        for _look in range(looks if states else 0):
             answered = False
-            for argv in self._way.states:
+            for argv in states:
                 try:
                     told = await self._outer.run(list(argv), timeout=ENTERING)
                 except HostError:
@@ -202,7 +223,7 @@ class Inside:
 
     async def close(self) -> None:
         """Leave it and close the link."""
-        held, self._held = self._held, None
+        held, self._held, self._gone = self._held, None, None
         beating, self._beating = self._beating, None
         if beating is not None:
             beating.cancel()
@@ -212,7 +233,7 @@ class Inside:
 
     async def _enter(self, argv: Sequence[str]) -> Channel:
         if self._left:  # started again at once it is another place, with other processes under the same pids
-            raise HostUnreachable(f"{self._way.words} is gone")
+            raise HostUnreachable(self._left)
         try:
             return await self._outer.start(self._way.enter(argv))
         except CannotStart as error:

@@ -43,9 +43,11 @@ class Way(Protocol):
     def trouble(self, said: str, status: int | None) -> HostError:
         """Why nothing could be run there."""
 
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
-        """What asks the machine before it how the place ended, one after the other; none where that does not end."""
+    def states(self, since: int = JUST_NOW) -> tuple[tuple[str, ...], ...]:
+        """What asks the machine before it how the place ended, one after the other; none where that does not end.
+
+        since: seconds for which it may be gone.
+        """
 
     def ending(self, state: bytes) -> Ending | None:
         """How it ended, from the answer to one of them; None while it runs, or where that is not told."""
@@ -100,11 +102,10 @@ class Container(Struct, frozen=True):
                 return PlaceGone(f"The container {self.name} {sign}", logs)
         return None
 
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
+    def states(self, since: int = JUST_NOW) -> tuple[tuple[str, ...], ...]:
         """Its State, as JSON; its deaths, for what was removed at once (--rm) or runs again by now (--restart)."""
-        inspect = "docker", "inspect", "-f", "{{json .State}}", self.name
-        just_now = "docker", "events", f"--since={JUST_NOW}s", "--until=0s"
+        inspect = "docker", "inspect", "--type=container", "-f", ending.INSPECT, self.name
+        just_now = "docker", "events", f"--since={since}s", "--until=0s"
         died = f"--filter=container={self.name}", "--filter=event=die", "--format={{json .Actor.Attributes}}"
         return inspect, (*just_now, *died)
 
@@ -150,13 +151,15 @@ class Pod(Struct, frozen=True):
             )
         if "NotFound" in said or "not found" in said:
             return PlaceGone(f"There is no pod {self.pod} in {self.namespace}", "Look at: kubectl get pods -A")
+        if "completed pod" in said:
+            return PlaceGone(f"The pod {self.pod} has ended", f"Its log: kubectl logs -n {self.namespace} {self.pod}")
         if _DENIED.search(reason):
             return AccessDenied(f"{self.words} may not be entered: {reason}", "kubectl needs rights on pods/exec there")
         return HostUnreachable(f"{self.words} cannot be entered: {reason}")
 
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
+    def states(self, since: int = JUST_NOW) -> tuple[tuple[str, ...], ...]:
         """Of all its containers, as JSON."""
+        del since
         status = "jsonpath={.status.containerStatuses}"
         return (("kubectl", "get", "pod", "-n", self.namespace, self.pod, "-o", status),)
 
@@ -207,9 +210,9 @@ class OwnSsh(Struct, frozen=True):
             return AccessDenied(f"{self.program[0]} (ssh_command) cannot be run: {reason}", "Correct ssh_command")
         return HostUnreachable(f"{self.words} cannot be reached by {self.program[0]}: {reason}", again)
 
-    @property
-    def states(self) -> tuple[tuple[str, ...], ...]:
+    def states(self, since: int = JUST_NOW) -> tuple[tuple[str, ...], ...]:
         """A machine does not end with what it runs."""
+        del since
         return ()
 
     def ending(self, state: bytes) -> Ending | None:

@@ -109,6 +109,8 @@ class ServerGone(Event, frozen=True, kw_only=True, tag=True):
     pid: int
     exit: int | None = None
     """Exit status where it could be seen (negative = signal); usually None."""
+    oom: bool = False
+    """The kernel ended it for want of memory, as a container's engine tells."""
 
 
 class LogText(Event, frozen=True, kw_only=True, tag=True):

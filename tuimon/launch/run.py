@@ -69,6 +69,8 @@ class Run:
         self.log_trouble: str | None = None
         self.gone_at: float | None = None
         self.exit: int | None = None
+        self.oom = False
+        """Its container's engine tells that it ended for want of memory."""
         self.born_at: float | None = None
         self.idles_calmly = False
         """Seen idle, after ready, without a spinning GPU."""
@@ -192,8 +194,9 @@ class Run:
     def take_gone(self, event: ServerGone) -> None:
         """Every process has exited."""
         self.gone_at = event.at if self.gone_at is None else self.gone_at
-        self.exit = event.exit
+        self.exit, self.oom = event.exit, event.oom
         self.processes = ()
+        self._read_held()  # no sample comes any more
 
     def hear(self, now: float) -> Told:
         """What the log has told so far; also moves the log's own signs."""

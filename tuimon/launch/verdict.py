@@ -110,7 +110,8 @@ def _ended(run: Run, now: float) -> Reason | None:
         words = "how is not known, its log cannot be read"
     when = f"in “{told.phase}”" if told.phase else "before it was ready"
     when = "after ready" if run.ready_at is not None else when
-    kind = "out of memory" if any(death.oom for death in run.deaths.first_dead()) else "error" if told.error else "gone"
+    starved = run.oom or any(death.oom for death in run.deaths.first_dead())
+    kind = "out of memory" if starved else "error" if told.error else "gone"
     return Reason("crashed", run.gone_at, f"ended {when}: {words}", kind, certain=known, suspects=_culprits(run))
 
 

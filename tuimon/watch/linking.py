@@ -40,6 +40,8 @@ class Linking:
         self._hurry = asyncio.Event()
         self._lost: tuple[float, str] | None = None
         self._refusal: str | None = None
+        self._up_now = False
+        """Told last."""
 
     def hurry(self) -> None:
         """Do not wait for the next try, in which the user may be asked again."""
@@ -55,8 +57,10 @@ class Linking:
         while True:
             try:
                 await self._host.connect()
+            except PlaceGone as error:
+                await self._gone(error.sentence())
             except HostUnreachable as error:
-                await self._down(error.sentence(), gone=isinstance(error, PlaceGone))
+                await self._down(error.sentence())
             except HostError as error:
                 await self._refused(error.sentence())
             except Exception as error:  # noqa: BLE001  an error of ours is no reason to give the host up
@@ -66,9 +70,17 @@ class Linking:
                 reason = await self._up()
                 await self._down(reason, gone=isinstance(self._host, Ends) and self._host.ending is not None)
 
+    async def _gone(self, reason: str) -> None:
+        """Its machine answers; where that knows how the place ended, this is no lost link but the launch's end."""
+        how = self._host.ending if isinstance(self._host, Ends) else None
+        news = how is not None and how != self._place.ending
+        if news or (self._place.ended is not None and not self._up_now):
+            await self._up()
+        await self._down(reason, gone=True)
+
     async def _up(self) -> str:
         clock = self._board.clock
-        self._refusal = None
+        self._refusal, self._up_now = None, True
         self._board.post(Linked(host=self._host.name, detail=self._host.detail))
         if self._lost is not None:
             since, reason = self._lost
@@ -87,13 +99,14 @@ class Linking:
         if gone and self._place.ended is not None:
             await self._pause(pause)
             return
+        self._up_now = False
         self._board.post(Unlinked(reason=reason, next_try=self._board.clock.now() + pause))
         await self._pause(pause)
 
     async def _refused(self, reason: str) -> None:
         self._question.willing = False
         if reason != self._refusal:
-            self._refusal = reason
+            self._refusal, self._up_now = reason, False
             self._board.post(Unlinked(reason=reason, refused=True))
         await self._pause(REFUSED_AGAIN)
 

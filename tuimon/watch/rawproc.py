@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from tuimon.launch.events import Gpu, HostLoad, Process, Sample, ServerFound, ServerGone
 from tuimon.probe.program import recognise, redact
 from tuimon.probe.program.procfs import PAGE, TICK, Stat, number_after
+from tuimon.watch.named import named
 
 MOST = 4096
 """Processes that are looked at."""
@@ -105,18 +106,17 @@ class Reader:
         if pid is None or pid not in arguments:
             return None
         argv, stat = arguments[pid], processes[pid]
-        told = recognise.launch(argv)
-        if told is None:
+        told = named(argv)
+        if told.engine is None:
             return None
-        engine, start = told
         return ServerFound(
             pid=pid,
-            argv=tuple(redact.arguments(argv)),
-            engine=engine,
-            model=recognise.model(engine, argv, start),
+            argv=told.argv,
+            engine=told.engine,
+            model=told.model,
             log=self._log or (look.log() if known else None),
             log_note="as given" if self._log else "a file that stdout or stderr leads to, if there is one",
-            port=recognise.port(engine, argv),
+            port=told.port,
             age=None if uptime is None or self._told is not None else max(0.0, uptime - stat.start / TICK),
             ticks=stat.start,
             ppid=stat.ppid,

@@ -13,6 +13,7 @@ from tuimon.hosts import ending
 from tuimon.hosts.ending import Ends
 from tuimon.hosts.host import Host
 from tuimon.launch.events import Finding, Sample, ServerFound, ServerGone
+from tuimon.watch import former
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Reported
 from tuimon.watch.sampling import Sampling
@@ -22,7 +23,10 @@ from tuimon.watch.tending import end, tend, within
 BEAT = 1.0
 """Seconds between looks at what the view calls for where no sample comes; each sample brings one."""
 LAST_WORDS = 1.5
-"""Seconds for which the log of a container that has ended is read on: why it ended stands in its last lines."""
+"""Seconds without a further line after which the log of a container that has ended is read to its end: why it ended
+stands in its last lines."""
+MOST_WORDS = 10.0
+"""Seconds for which it is read at most."""
 
 
 class Acting(Protocol):
@@ -64,18 +68,35 @@ class Session:
             await self._tailing.stop()
 
     async def _last_words(self) -> None:
-        """A place that is only there for its server has ended with it: that is the launch's end, and no lost link."""
+        """A place that is only there for its server has ended with it: that is the launch's end, and no lost link.
+
+        The same whether that came while we watched, while the link to its machine was down, or before we came.
+        """
         how = self._host.ending if isinstance(self._host, Ends) else None
-        server = self._place.server
-        if how is None or server is None or self._place.ended is not None:
+        place = self._place
+        if how is None:
             return
-        await self._board.clock.sleep(LAST_WORDS)
+        place.ending = how
+        if former.is_another(how, place.server):
+            self._heard(former.server(how))
+        server = place.server
+        if server is None or place.ended is not None:
+            return
+        await self._read_out()
         text = ending.words(self._host.name, how)
         self._board.post(
             Finding(source="container", kind="ended", text=text, severity="warning" if how.exit else "info")
         )
-        self._heard(ServerGone(pid=server.pid, exit=how.exit))
+        self._heard(ServerGone(pid=server.pid, exit=how.exit, oom=how.oom))
         self._board.tick(at_once=True)
+
+    async def _read_out(self) -> None:
+        clock = self._board.clock
+        end = clock.now() + MOST_WORDS
+        read = None
+        while read != self._place.offset and clock.now() < end:
+            read = self._place.offset
+            await clock.sleep(LAST_WORDS)
 
     async def _beat(self) -> None:
         while True:

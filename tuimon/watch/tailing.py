@@ -8,6 +8,7 @@ from typing import cast
 
 from msgspec import Struct
 
+from tuimon.hosts.ending import Ending
 from tuimon.hosts.errors import HostError, HostUnreachable
 from tuimon.hosts.host import Host, LogPiece
 from tuimon.launch.events import LogReset, LogText, LogUnreadable, ServerFound, ServerGone
@@ -38,6 +39,8 @@ class Place(Struct):
     """When the file was last seen truncated or replaced."""
     server: ServerFound | None = None
     """The latest one."""
+    ending: Ending | None = None
+    """The latest end that its machine told, of a container."""
     chosen: int | None = None
     """The launch that the user wants to see, where several run."""
 
