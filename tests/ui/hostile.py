@@ -14,6 +14,7 @@ from tests.ui import launches
 from tests.ui.stage import Cranked
 from tuimon.config import Settings
 from tuimon.launch.escapes import clean
+from tuimon.launch.steps import Advice
 from tuimon.launch.taming import tamed
 from tuimon.launch.view import Evidence, LaunchView, LogLine, PhaseView, ProcessView, Suspect
 from tuimon.ui.app import TuimonApp
@@ -56,7 +57,9 @@ def view(seed: int) -> LaunchView:
         return text(chance)
 
     evidence = (Evidence("log", 3.0, t()),)
-    verdict = replace(base.verdict, headline=t(), advice=t(), kind=t(), phase=t(), countdown=t(), evidence=evidence)
+    verdict = replace(
+        base.verdict, headline=t(), advice=Advice((t(),)), kind=t(), phase=t(), countdown=t(), evidence=evidence
+    )
     return replace(
         base,
         host=t(),

@@ -24,6 +24,7 @@ from tests.ui.parts import (
     story,
 )
 from tuimon.launch.events import Frame, RankStack, Stacks, ThreadStack, Unread
+from tuimon.launch.steps import Advice, Do
 from tuimon.launch.view import (
     Evidence,
     GrowthView,
@@ -76,7 +77,7 @@ def stall() -> LaunchView:
         ),
         missing=(Missing("draft model load", "expected (speculative_algorithm=EAGLE3), not seen"),),
         unseen=("link traffic",),
-        advice="press s to see which rank waits where",
+        advice=Advice((Do("stacks"), " to see which rank waits where")),
     )
     return LaunchView(
         now=NOW,
@@ -151,7 +152,7 @@ def spinning() -> LaunchView:
             Evidence("GPU work", 50, "8 GPUs 100 % busy, no memory traffic"),
         ),
         countdown="NCCL gives up in 9 m 12 s and kills the ranks",
-        advice="press s to see which rank waits where",
+        advice=Advice((Do("stacks"), " to see which rank waits where")),
     )
     busy = tuple(
         replace(gpu, util=100.0, power=119.0, word="100 % busy, no work", suspect=gpu.index == 5) for gpu in gpus(0.0)
@@ -168,7 +169,7 @@ def crashed() -> LaunchView:
         phase="KV cache",
         certain=True,
         suspects=(Suspect("TP0", 41300, "exited with 1"),),
-        advice="lower --mem-fraction-static",
+        advice=Advice(("lower --mem-fraction-static",)),
     )
     error = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 20.00 GiB. GPU 0 has 2.31 GiB free"
     said = [
@@ -238,7 +239,9 @@ def nothing(host: str = "gpu-17") -> LaunchView:
 
 def waiting() -> LaunchView:
     """The link is up, there is no server."""
-    verdict = Verdict("waiting", NOW - 30, "for a launch on gpu-17", advice="start the server; it is found by itself")
+    verdict = Verdict(
+        "waiting", NOW - 30, "for a launch on gpu-17", advice=Advice(("start the server; it is found by itself",))
+    )
     idle = tuple(replace(gpu, rank=None, mem_used=0) for gpu in gpus(0.0))
     return replace(nothing(), link=LinkView("up", NOW - 30), verdict=verdict, gpus=idle, data_age=0.4)
 
@@ -322,7 +325,7 @@ def demo() -> LaunchView:
         else sign
         for sign in view.signs
     )
-    told = replace(view.verdict, advice="Wait: it works.")
+    told = replace(view.verdict, advice=Advice(("Wait: it works.",)))
     server = replace(SERVER, log=path, pid=18363, launch=1, started=NOW - 26)
     return replace(view, host="demo:silent-stall", server=server, gpus=cards, signs=ours, verdict=told)
 

@@ -12,6 +12,7 @@ from rich.cells import cell_len
 
 from tests.ui import launches
 from tests.ui.stage import staged
+from tuimon.launch.steps import Advice
 from tuimon.launch.view import LaunchView, LogLine, ProcessView, Verdict
 from tuimon.ui import title
 from tuimon.ui.actions import ACTIONS
@@ -37,7 +38,7 @@ async def test_hostile_text_everywhere_is_shown_harmlessly(text: str) -> None:
         server=replace(launches.SERVER, model=text, log=text, engine=text, version=text, ranks=(text,)),
         lines=launches.Window([LogLine(0, text, launches.NOW, clock=text, rank=text, severity="error")]),
         processes=(ProcessView(text, (1,), "S", text, 1.0, 1, 1, note=text),),
-        verdict=replace(view.verdict, headline=text, advice=text), error=text, commands=(text,),
+        verdict=replace(view.verdict, headline=text, advice=Advice((text,))), error=text, commands=(text,),
     )  # fmt: skip
     async with staged(view, (100, 30)) as stage:
         await stage.press("w")

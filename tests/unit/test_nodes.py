@@ -15,6 +15,7 @@ from tests.ui import launches
 from tests.ui.launches import NOW
 from tuimon.launch.nodes import together
 from tuimon.launch.view import LaunchView, PhaseView, ServerView, Suspect
+from tuimon.ui.pressing import pressing
 
 
 def on(host: str, moment: Callable[[], LaunchView] = launches.starting, **verdict: object) -> LaunchView:
@@ -60,7 +61,7 @@ def test_one_dead_node_makes_the_launch_red_and_its_name_stands_before_the_rank(
     assert (nodes.verdict.state, nodes.verdict.certain, nodes.decides) == ("crashed", True, 1)
     assert nodes.verdict.headline == "node2: TP0 exited with 1 · 1 other serves · 1 other starts"
     assert nodes.verdict.suspects == (Suspect("node2 TP0", 41300, "exited with 1"),)
-    assert nodes.verdict.advice == "on node2: lower --mem-fraction-static"
+    assert pressing(nodes.verdict.advice) == "on node2: lower --mem-fraction-static"
     assert [node.host for node in nodes.nodes if node.suspect] == ["node2"]
 
 

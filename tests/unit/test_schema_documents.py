@@ -18,6 +18,7 @@ from tuimon.headless import check, history, wait
 from tuimon.headless.mcp_answers import live_timeline
 from tuimon.history.launched import Launched
 from tuimon.launch.state import Launch
+from tuimon.launch.steps import Advice, Do
 from tuimon.launch.view import (
     Evidence,
     LaunchView,
@@ -66,7 +67,7 @@ def stalled() -> LaunchView:
             evidence=(Evidence("log", None, "never"),),
             missing=(Missing("draft model load", "expected"),),
             unseen=("network",),
-            advice="Press s.",
+            advice=Advice((Do("stacks"), ".")),
         ),
     )
 

@@ -8,6 +8,7 @@ from tests.judging import Rank, Story, hung
 from tuimon.launch.events import Finding, HostLoad, Sample, ServerGone
 from tuimon.launch.told import LogError
 from tuimon.launch.view import RED
+from tuimon.ui.pressing import pressing
 
 
 def _alive(ranks: int = 2) -> Story:
@@ -128,7 +129,7 @@ def test_an_oom_kill_is_named_only_if_it_was_ours() -> None:
     story.ranks[1].does = "zombie"
     verdict = story.runs(2)
     assert verdict.kind == "out of memory"
-    assert "Memory" in (verdict.advice or "")
+    assert "Memory" in pressing(verdict.advice)
 
 
 def test_a_stopped_rank_is_frozen_and_certain() -> None:
@@ -139,7 +140,7 @@ def test_a_stopped_rank_is_frozen_and_certain() -> None:
     assert verdict.certain
     assert verdict.kind == "rank stopped"
     assert [s.rank for s in verdict.suspects] == ["TP1"]
-    assert "CONT" in (verdict.advice or "")
+    assert "CONT" in pressing(verdict.advice)
 
 
 def test_a_debuggers_stop_is_not_frozen() -> None:
@@ -184,7 +185,7 @@ def test_a_fatal_line_is_a_crash_at_once() -> None:
     assert verdict.state == "crashed"
     assert verdict.certain
     assert verdict.headline.startswith("torch.OutOfMemoryError")
-    assert verdict.advice == "Lower --mem-fraction-static."
+    assert pressing(verdict.advice) == "Lower --mem-fraction-static."
     assert [s.pid for s in verdict.suspects] == [102]
 
 

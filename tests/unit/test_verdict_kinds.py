@@ -7,6 +7,7 @@ import pytest
 from tests.judging import Rank, hung
 from tuimon.launch.events import CollectiveCount, Collectives, Thread
 from tuimon.launch.view import Missing, Suspect, Verdict
+from tuimon.ui.pressing import pressing
 
 
 def _suspects(verdict: Verdict) -> list[str | None]:
@@ -28,7 +29,7 @@ def test_a_spinning_collective_names_the_rank_whose_gpu_is_idle() -> None:
     assert (verdict.state, verdict.kind) == ("spinning", "collective spin")
     assert _suspects(verdict) == ["TP2"]
     assert "GPUs 0-1,3 spin" in verdict.headline
-    assert "c" in (verdict.advice or "")
+    assert "c" in pressing(verdict.advice)
 
 
 def test_the_rank_whose_gpu_is_idle_is_behind_whatever_its_host_does() -> None:
@@ -181,7 +182,7 @@ def test_a_missing_draft_model_sends_to_the_checkpoint() -> None:
     story = hung()
     story.tells(missing=(Missing("draft model load", "expected (speculative_algorithm=EAGLE3), not seen"),))
     verdict = story.runs(25)
-    assert (verdict.advice or "").startswith("Press p to check the draft model")
+    assert pressing(verdict.advice).startswith("Press p to check the draft model")
     assert verdict.missing[0].milestone == "draft model load"
 
 

@@ -8,6 +8,7 @@ from tests.judging import START, Rank, Story, hung
 from tuimon.config import Patience
 from tuimon.launch.events import UsualTimes
 from tuimon.launch.view import RED, Missing, PhaseView
+from tuimon.ui.pressing import pressing
 
 STACK = [("acquire", 10), ("wait", 20), ("barrier", 30), ("load_model", 40)]
 
@@ -50,9 +51,9 @@ def test_only_what_is_alive_now_is_said_to_work() -> None:
     story.everybody("sleeps", "idle")
     quiet = [story.runs(1) for _ in range(8)]
     assert {verdict.state for verdict in quiet} == {"quiet"}
-    assert quiet[1].advice == "Wait: it works."
+    assert pressing(quiet[1].advice) == "Wait: it works."
     assert quiet[-1].headline == "the log is silent, last alive: disk reads"
-    assert quiet[-1].advice == "Wait some seconds: if nothing comes, it is called a stall."
+    assert pressing(quiet[-1].advice) == "Wait some seconds: if nothing comes, it is called a stall."
 
 
 def test_patience_can_be_set() -> None:

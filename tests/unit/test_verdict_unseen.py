@@ -8,6 +8,7 @@ from tests.judging import Rank, Story, hung
 from tuimon.launch.events import HostLoad, LogReset, LogStat, LogText, LogUnreadable, Sample
 from tuimon.launch.told import LogError
 from tuimon.launch.view import RED, Missing, PhaseView
+from tuimon.ui.pressing import pressing
 
 
 def _lost(story: Story) -> None:
@@ -32,12 +33,12 @@ class TestComingLate:
             assert verdict.state == "quiet"
             assert verdict.headline == "looking: the log was already silent when we came"
             assert story.now - verdict.since == pytest.approx(300, abs=10)
-            assert "it works" not in (verdict.advice or "")
+            assert "it works" not in pressing(verdict.advice)
         assert story.runs(12).state == "stalled"
 
     def test_a_sign_of_life_since_we_look_may_be_called_work(self) -> None:
         verdict = self._late("imports", 300).runs(3)
-        assert (verdict.state, verdict.advice) == ("quiet", "Wait: it works.")
+        assert (verdict.state, pressing(verdict.advice)) == ("quiet", "Wait: it works.")
         assert "alive" in verdict.headline
 
     def test_output_that_is_no_file_tells_its_age_itself(self) -> None:
@@ -53,7 +54,7 @@ class TestComingLate:
     def test_a_line_of_a_moment_ago_is_no_silence(self) -> None:
         verdict = self._late("sleeps", 3).runs(2)
         assert verdict.state == "starting"
-        assert "it works" not in (verdict.advice or "")
+        assert "it works" not in pressing(verdict.advice)
 
 
 class TestStandingStill:
@@ -190,7 +191,7 @@ class TestAnEndThatNoLogTellsOf:
         verdict = story.runs(3)
         assert not set(story.states()) & RED
         assert "the log that would tell cannot be read" in verdict.headline
-        assert "it works" not in (verdict.advice or "")
+        assert "it works" not in pressing(verdict.advice)
         self._gone(story)
         verdict = story.launch.verdict
         assert (verdict.state, verdict.kind, verdict.certain) == ("crashed", "gone", False)

@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING, Any
 from tuimon.headless import exit_codes
 from tuimon.headless.plain import plain, say
 from tuimon.headless.progress import short
+from tuimon.headless.ways import commands
 from tuimon.launch.view import RED, LaunchView, State
 from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
     from tuimon.config import Settings
+    from tuimon.launch.steps import Way
 
 SCHEMA = "tuimon.check/1"
 
@@ -43,11 +45,11 @@ def settled(view: LaunchView, began: float) -> bool:
         return True
     if view.link.state != "up":
         return view.link.state == "refused"
-    if view.data_age is None:
-        return False
     state = view.verdict.state
     if state in RED or state == "finished":
         return True
+    if view.data_age is None:
+        return False
     if state == "waiting":
         return view.now - began >= SETTLING
     return any(sign.last is not None and sign.last > began for sign in view.signs if sign.visible)
@@ -58,8 +60,11 @@ def final_state(view: LaunchView) -> State:
     return view.verdict.state if view.link.state == "up" and view.broken is None else "unreachable"
 
 
-def report(view: LaunchView, began: float) -> dict[str, Any]:
-    """The document of INTERFACES: durations in seconds, instants in RFC 3339 UTC, unknown = null."""
+def report(view: LaunchView, began: float, way: Way | None = None) -> dict[str, Any]:
+    """The document of INTERFACES: durations in seconds, instants in RFC 3339 UTC, unknown = null.
+
+    `way` words what to do next; by default commands.
+    """
     return {
         "schema": SCHEMA,
         "host": view.host,
@@ -67,7 +72,7 @@ def report(view: LaunchView, began: float) -> dict[str, Any]:
         "observed_s": round(max(0.0, view.now - began), 3),
         "link": "up" if view.link.state == "up" else "lost" if _was_up(view) else "never",
         "launch": _launch(view),
-        "verdict": _verdict(view),
+        "verdict": _verdict(view, way or commands(view)),
         "error": _error(view),
     }
 
@@ -92,7 +97,7 @@ def _launch(view: LaunchView) -> dict[str, Any] | None:
     }
 
 
-def _verdict(view: LaunchView) -> dict[str, Any]:
+def _verdict(view: LaunchView, way: Way) -> dict[str, Any]:
     verdict = view.verdict
     return {
         "state": final_state(view),
@@ -105,7 +110,7 @@ def _verdict(view: LaunchView) -> dict[str, Any]:
         "missing": [{"milestone": m.milestone, "because": m.because} for m in verdict.missing],
         "unseen": list(verdict.unseen),
         "alarms": list(verdict.alarms),
-        "advice": verdict.advice,
+        "advice": verdict.advice.words(way) if verdict.advice else None,
     }
 
 
@@ -129,7 +134,7 @@ def words(view: LaunchView) -> str:
     if verdict.unseen:
         lines.append(f"  cannot be seen here: {', '.join(verdict.unseen)}")
     if verdict.advice:
-        lines.append(f"  next: {verdict.advice}")
+        lines.append(f"  next: {verdict.advice.words(commands(view))}")
     return "\n".join(plain(line) for line in lines)
 
 

@@ -20,6 +20,7 @@ from tuimon.errors import TuimonError
 from tuimon.headless import check, diagnose, stacks, wait
 from tuimon.headless.mcp_answers import bounded, live_timeline
 from tuimon.headless.progress import Silent
+from tuimon.headless.ways import tools
 
 if TYPE_CHECKING:
     from tuimon.headless.mcp_watches import Watches
@@ -60,7 +61,8 @@ class Answers:
         def ask() -> dict[str, Any]:
             watching = self._watches.of(host)
             began = watching.view.now
-            return check.report(watching.wait_for(lambda view: check.settled(view, began), seconds), began)
+            view = watching.wait_for(lambda view: check.settled(view, began), seconds)
+            return check.report(view, began, tools)
 
         return await answer(ask, seconds)
 
@@ -80,7 +82,8 @@ class Answers:
         def ask() -> dict[str, Any]:
             watching = self._watches.of(host)
             began = watching.view.now
-            return wait.document(wait.wait(watching, wait.Wish(until, seconds, saving=SAVING), Silent()), began)
+            answer = wait.wait(watching, wait.Wish(until, seconds, saving=SAVING), Silent())
+            return wait.document(answer, began, tools)
 
         return await answer(ask, seconds + SAVING)
 

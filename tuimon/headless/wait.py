@@ -22,6 +22,7 @@ from tuimon.watch.recorded import record
 
 if TYPE_CHECKING:
     from tuimon.config import Settings
+    from tuimon.launch.steps import Way
 
 SCHEMA = "tuimon.wait/1"
 SAVING = 30.0
@@ -205,10 +206,10 @@ def exit_code(answer: Answer, until: Until) -> int:
     }[answer.outcome]
 
 
-def document(answer: Answer, began: float) -> dict[str, Any]:
+def document(answer: Answer, began: float, way: Way | None = None) -> dict[str, Any]:
     """The document of docs/schema/wait.json: check's, and how the waiting ended."""
     return {
-        **check.report(answer.view, began),
+        **check.report(answer.view, began, way),
         "schema": SCHEMA,
         "outcome": answer.outcome,
         "waited_s": round(answer.waited, 3),

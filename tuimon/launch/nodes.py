@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from tuimon.config import Patience
 from tuimon.launch.node import STALE, NodeView, alone, further, silence, unseen, works
+from tuimon.launch.steps import Advice
 from tuimon.launch.view import RED, LaunchView, LinkView, State, Suspect, Verdict
 
 WORST: tuple[State, ...] = ("crashed", "frozen", "stalled", "spinning", "failing")
@@ -210,9 +211,9 @@ def _verdict(nodes: list[NodeView], chief: NodeView | None, now: float) -> Verdi
     return replace(verdict, headline=_headline(nodes, chief), **common)
 
 
-def _advice(chief: NodeView) -> str | None:
-    words = chief.view.verdict.advice
-    return f"on {chief.host}: {words[:1].lower()}{words[1:]}" if words else None
+def _advice(chief: NodeView) -> Advice | None:
+    advice = chief.view.verdict.advice
+    return advice.after(f"on {chief.host}: ") if advice is not None else None
 
 
 def _headline(nodes: list[NodeView], chief: NodeView) -> str:

@@ -12,6 +12,7 @@ from typing import Literal, Protocol
 from msgspec import Struct
 
 from tuimon.launch.events import Collectives, Report, Stacks
+from tuimon.launch.steps import Advice
 
 State = Literal[
     "waiting", "starting", "quiet", "stalled", "spinning", "frozen", "crashed",
@@ -66,8 +67,8 @@ class Verdict(Struct, frozen=True):
     missing: tuple[Missing, ...] = ()
     unseen: tuple[str, ...] = ()
     """Signs that cannot be seen here."""
-    advice: str | None = None
-    """What to do or press next, one sentence."""
+    advice: Advice | None = None
+    """What to do next."""
     alarms: tuple[str, ...] = ()
     """Alarms beside the state, e.g. `useless_draft`."""
     countdown: str | None = None

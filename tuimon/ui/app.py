@@ -20,7 +20,7 @@ from textual.theme import Theme
 from tuimon.config import Settings
 from tuimon.launch.lasting import age
 from tuimon.launch.view import RED, LaunchView
-from tuimon.ui import clipboard, endings, garbage, themes, title
+from tuimon.ui import clipboard, endings, garbage, pressing, themes, title
 from tuimon.ui.actions import ACTIONS, BY_ID, Action, harmless, keys_of, shown, with_keys
 from tuimon.ui.banner import Banner
 from tuimon.ui.boardscreen import BoardScreen
@@ -122,6 +122,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
             self._complaints.append(error.sentence())
         else:
             self.set_keymap({action.id: ",".join(action.keys) for action in self.actions})
+            pressing.use(self.actions)
         self.call_after_refresh(self._begin)
 
     def _begin(self) -> None:

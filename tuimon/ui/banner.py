@@ -8,6 +8,7 @@ from tuimon.launch.lasting import age, duration
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.brief import reasons
 from tuimon.ui.pane import Painted
+from tuimon.ui.pressing import pressing
 from tuimon.ui.rows import Row, cells, clean, fit, flow, shorten, spread, width_of
 from tuimon.ui.words import about, clock
 
@@ -166,7 +167,7 @@ def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], 
         lines += [((piece, "reddim"),) for piece in wrap(clean(verdict.headline), width)[:2]]
     if evidence := _evidence(view):
         lines.append(flow(evidence, width, (" · ", "reddim")))
-    advice = wrap(clean(verdict.advice or ""), width)[:2] or [""]
+    advice = wrap(clean(pressing(verdict.advice)), width)[:2] or [""]
     lines += _reasons(view, width, max(0, most - len(advice) - len(lines)))
     lines += [((piece, "red"),) for piece in advice[:-1]]
     lines.append(spread(((advice[-1], "red"),), _hints(keys), width, "reddim"))
@@ -281,7 +282,7 @@ def _plain(view: LaunchView) -> tuple[str, list[str]]:
         pieces += _progress(view, words)
         pieces += _recovered(view)
     if verdict.advice:
-        pieces.append(clean(verdict.advice))
+        pieces.append(clean(pressing(verdict.advice)))
     return f" {shape} {NAMES[verdict.state]}", pieces
 
 
@@ -316,6 +317,6 @@ def _below(view: LaunchView, width: int) -> list[Row]:
         return []
     why = [] if _fits(view, width) else [clean(link.reason or "")]
     if link.state == "refused":
-        why.append(clean(verdict.advice or link.detail or ""))
+        why.append(clean(pressing(verdict.advice) or link.detail or ""))
     lines = [line for words in dict.fromkeys(why) for line in wrap(words, max(10, width - 6), break_on_hyphens=False)]
     return [((f"   {line}", "amberdim"),) for line in lines]

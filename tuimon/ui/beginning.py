@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 
 from tuimon.launch.view import LaunchView
+from tuimon.ui.pressing import pressing
 from tuimon.ui.rows import Row, clean, fit
 
 DONE, NOW, LATER, BAD = ("✔ ", "good"), ("▸ ", "accent"), ("· ", "faint"), ("✖ ", "bad")
@@ -17,7 +18,7 @@ def beginning(view: LaunchView, width: int) -> list[Row]:
     lines: list[Row] = []
     if link.state == "refused":
         lines = _whole(f"{host} refused: {clean(link.reason or '')}", width)
-        lines += _whole(clean(link.detail or view.verdict.advice or ""), width, ("  ", "text"), "accent")
+        lines += _whole(clean(link.detail or pressing(view.verdict.advice)), width, ("  ", "text"), "accent")
         lines.append((("  ", "text"), ("tried again once a minute", "dim")))
     elif link.state == "up":
         lines = [(DONE, (f"connected to {host}", "text"), (f"  {clean(link.detail or '')}", "dim"))]
