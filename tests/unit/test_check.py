@@ -28,6 +28,11 @@ def test_a_red_verdict_settles_at_once() -> None:
     assert settled(view("stalled"), BEGAN)
 
 
+def test_the_end_of_a_container_that_nobody_ever_sampled_settles_too() -> None:
+    assert settled(view("crashed", data_age=None), BEGAN)
+    assert not settled(view("starting", data_age=None), BEGAN)
+
+
 def test_silence_without_a_verdict_goes_on() -> None:
     old = SignView(name="log", last=BEGAN - 5, visible=True, text="")
     assert not settled(replace(view("quiet"), signs=(old,)), BEGAN)
