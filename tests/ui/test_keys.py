@@ -262,7 +262,7 @@ async def test_y_copies_the_found_line_whole() -> None:
         await stage.press("slash", *"graph end", "enter", "y")
         assert stage.app.clipboard.startswith("15:26:58 TP0 Capture cuda graph end. Time elapsed")
         assert "avail mem=19.80 GB." in stage.app.clipboard
-        assert "copied 1 line" in stage.line(-1)
+        assert "sent 1 line" in stage.line(-1)
 
 
 async def test_y_copies_what_another_pane_shows() -> None:

@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from tests.ui import launches
 from tests.ui.stage import differing, staged
+from tuimon.launch.steps import Advice
 from tuimon.launch.view import PhaseView
+from tuimon.ui import phases
 from tuimon.ui.board import needs, plan
 
 SIZES = ((60, 16), (80, 24), (120, 40), (200, 60), (200, 12), (50, 60))
@@ -56,6 +58,30 @@ async def test_a_rank_that_differs_for_a_moment_moves_no_other_pane() -> None:
         assert stage.app.board.board.placed == moved  # type: ignore[union-attr]
         await stage.crank(calm, seconds=20)
         assert stage.app.board.board.placed == before  # type: ignore[union-attr]
+
+
+async def test_a_narrow_pane_says_what_a_phase_usually_takes_where_it_took_longer() -> None:
+    view = launches.stall()
+    slow = replace(view.phases[2], seconds=511.0, usual=240)
+    async with staged(replace(view, phases=(*view.phases[:2], slow, *view.phases[3:])), (80, 24)) as stage:
+        assert stage.has("│ ✔ weights    usual 4 m  8 m 31 s │", "│ ✔ CUDA graphs  23/23        58 s │")
+    named = replace(view, phases=(replace(slow, name="draft model load"),))
+    assert phases.rows(named, 32, 1)[0][2][0].strip() == "2.1×"
+
+
+async def test_all_eight_gpus_are_seen_where_a_high_banner_leaves_little() -> None:
+    async with staged(launches.stall(), (100, 30)) as stage:
+        assert stage.has("0 TP0", "7 TP7", "TP3")
+
+
+async def test_an_amber_banner_says_what_to_do_where_there_is_room() -> None:
+    quiet = launches.quiet()
+    told = replace(quiet.verdict, advice=Advice(("Wait: it compiles.",)))
+    async with staged(replace(quiet, verdict=told), (80, 24)) as stage:
+        assert "cicc compiles at 100 % CPU · Wait: it compiles. ░░" in stage.line(1)
+        await stage.pilot.resize_terminal(60, 16)
+        await stage.crank()
+        assert "Wait" not in stage.line(1)
 
 
 async def test_amber_is_another_word_and_another_shape_than_red() -> None:

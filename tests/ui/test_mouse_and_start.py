@@ -66,6 +66,61 @@ async def test_lines_dragged_over_are_copied_whole() -> None:
         assert [line.split()[1] for line in stage.app.clipboard.splitlines()] == ["00295", "00296", "00297"]
 
 
+async def test_a_click_on_a_line_of_the_log_puts_the_cursor_there_and_y_takes_it() -> None:
+    async with staged(replace(launches.starting(), lines=numbered(300)), (80, 24)) as stage:
+        await stage.pilot.click("#log", offset=(10, 2))
+        await stage.press("y")
+        assert [line.split()[1] for line in stage.app.clipboard.splitlines()] == ["00295"]
+        await stage.press("escape", "y")
+        assert len(stage.app.clipboard.splitlines()) > 1
+
+
+async def test_a_click_on_the_frame_of_the_log_only_focuses_it_and_its_last_word_follows() -> None:
+    async with staged(replace(launches.starting(), lines=numbered(300)), (80, 24)) as stage:
+        await stage.pilot.click("#log", offset=(3, 0))
+        assert stage.has("following")
+        await stage.pilot.click("#log", offset=(73, 0))
+        assert stage.has("held still")
+        await stage.pilot.click("#log", offset=(73, 0))
+        assert stage.has("following")
+
+
+async def test_two_clicks_zoom_a_pane_and_two_more_give_the_room_back() -> None:
+    async with staged(launches.stall()) as stage:
+        for there in (False, True):
+            await stage.pilot.click("#gpus", offset=(9, 1), times=2)
+            await stage.crank()
+            assert ("╭─ Signs of life" in stage.text()) is there
+
+
+async def test_the_banner_leads_to_all_that_it_rests_on_and_its_keys_are_keys() -> None:
+    async with staged(launches.stall()) as stage:
+        await stage.pilot.click("#banner", offset=(20, 2))
+        await stage.crank()
+        assert stage.has("╭─ Findings", "SILENT STALL: after “CUDA graphs”", "suspect TP3: waits in a socket")
+        await stage.press("escape")
+        await stage.pilot.click("#banner", offset=(stage.line(6).index("d diagnose") + 3, 5))
+        await stage.crank()
+        assert stage.watching.asked == ["diagnose"]
+
+
+async def test_a_prompt_that_was_clicked_away_from_is_gone() -> None:
+    async with staged(launches.stall()) as stage:
+        await stage.press("slash")
+        await stage.pilot.click("#signs", offset=(5, 2))
+        await stage.press("z")
+        assert stage.has("╭─ Signs of life", "q quit")
+        assert "╭─ GPUs" not in stage.text()
+
+
+async def test_a_frozen_screen_is_planned_anew_for_another_size() -> None:
+    async with staged(launches.stall(), (80, 24)) as stage:
+        await stage.press("space")
+        await stage.pilot.resize_terminal(120, 40)
+        await stage.pilot.pause()
+        assert stage.has("██  SILENT STALL", "PAUSED")
+
+
 async def test_the_first_frame_has_the_panes_before_anything_is_started() -> None:
     class Watched(Cranked):
         frame = ""

@@ -195,7 +195,7 @@ async def test_copying_takes_all_rows() -> None:
     async with staged(sixty_four(), (80, 24)) as stage:
         await stage.press("y")
         await stage.draw()
-        assert "copied 65 lines" in stage.line(-1)
+        assert "sent 65 lines" in stage.line(-1)
 
 
 async def test_a_node_that_waits_says_for_whom_and_its_board_is_as_mild() -> None:

@@ -173,7 +173,7 @@ def test_the_view_holds_everything_the_screen_shows() -> None:
         "stacks",
     ]  # fmt: skip
     assert view.findings == ("Xid 79 on GPU 3",)
-    assert view.commands == ("py-spy dump: stacks (0.20 s)",)
+    assert view.commands == ("stacks (0.20 s): py-spy dump",)
     assert view.data_age == 0.0
 
 

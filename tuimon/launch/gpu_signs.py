@@ -57,7 +57,7 @@ class GpuMemory(Sign):
         moved = [card for card in cards if card.memory_moved]
         if moved:
             self.seen(look.at)
-        held = sum(card.memory or 0 for card in cards) / 1e9
+        held = sum(card.memory or 0 for card in cards) / 2**30  # so do SGLang, vLLM and nvidia-smi, and they say GB
         self.text = f"{held:.1f} GB, moving on {len(moved)} of {len(cards)}" if moved else f"{held:.1f} GB, unchanged"
 
 
@@ -111,8 +111,9 @@ def _words(cards: list[Card]) -> str:
         share = max(card.work or 0 for card in working)
         return f"{len(working)} of {len(cards)} at work, up to {max(1, round(share * 100))} %"
     utils = [card.now.util for card in cards if card.now.util is not None]
-    busiest = f"{max(utils):.0f} %" if utils else "no work"
-    return f"{busiest} everywhere{_power(cards)}"
+    busiest = max(utils, default=0.0)
+    words = f"up to {busiest:.0f} % busy, no work" if busiest >= 1 else "0 % everywhere" if utils else "no work"
+    return f"{words}{_power(cards)}"
 
 
 def _power(cards: list[Card]) -> str:

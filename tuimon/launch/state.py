@@ -247,7 +247,7 @@ class Launch:
 def _command_words(event: CommandRun) -> str:
     took = f" ({event.duration:.2f} s)" if event.duration is not None else ""
     ended = f" exit {event.exit}" if event.exit else f" {event.error}" if event.error else ""
-    return f"{event.command}: {event.why}{took}{ended}"
+    return f"{event.why}{took}{ended}: {event.command}"
 
 
 def _error_words(run: Run) -> str | None:

@@ -28,7 +28,7 @@ from tuimon.ui.doing import Doing
 from tuimon.ui.errors import BadKeys
 from tuimon.ui.footer import Footer
 from tuimon.ui.inks import Inks
-from tuimon.ui.pane import Canvas, Painted
+from tuimon.ui.pane import Canvas, Painted, Pressed
 from tuimon.ui.pulse import Pulse
 from tuimon.ui.reasons import reason
 from tuimon.ui.viewing import Viewing
@@ -187,6 +187,11 @@ class TuimonApp(Canvas, inherit_bindings=False):
         if self._tty and endings.terminal_gone():
             self.exit()
 
+    def on_resize(self) -> None:
+        """Plan for the new size at once, also while the screen is frozen."""
+        if self._seen:
+            self.call_after_refresh(self.tick)
+
     def _attend(self) -> None:
         """Ask for a secret where the collector wants one."""
         watching = self.watching
@@ -212,7 +217,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         if self.frozen_at is None and now - self._view_at > STILL and self._drawn is not None:
             said = said or f"tuimon's own collector has said nothing for {age(now - self._view_at)}"
         paused = "" if self.frozen_at is None else f"PAUSED {age(now - self.frozen_at)} · {self.key('pause')} goes on"
-        seen = (self.screen, said, paused, self.watching.busy, self.whole)
+        seen = (self.screen, self.size, said, paused, self.watching.busy, self.whole)
         if self.view is self._drawn and seen == self._seen and not self._unfinished:
             return
         self._drawn = self.view
@@ -248,11 +253,11 @@ class TuimonApp(Canvas, inherit_bindings=False):
             return [self.by_id(name) for name in self.screen.KEYS]
         return [action for action in self.actions if action.footer]
 
-    def _banner_keys(self, view: LaunchView) -> tuple[tuple[str, str], ...]:
+    def _banner_keys(self, view: LaunchView) -> tuple[tuple[str, str, str], ...]:
         if view.verdict.state not in RED:
             return ()
         asks = [action for action in self.actions if action.group == "Ask the host" and action.footer]
-        return tuple((shown(a.keys[0]), a.word) for a in asks if a.keys and self.why(a) is None)
+        return tuple((a.id, shown(a.keys[0]), a.word) for a in asks if a.keys and self.why(a) is None)
 
     def _write_title(self) -> None:
         words = title.words(self.whole)
@@ -329,7 +334,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
         """Do it."""
         self._doing.do(name)
 
-    def on_footer_pressed(self, message: Footer.Pressed) -> None:
+    def on_pressed(self, message: Pressed) -> None:
         self.action_press(message.action)
 
     def get_system_commands(self, screen: Screen[object]) -> Iterable[SystemCommand]:  # noqa: ARG002  Textual's

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from textwrap import wrap
 
+from textual import events
+
 from tuimon.launch.lasting import age, duration
 from tuimon.launch.view import RED, LaunchView, State, Verdict
 from tuimon.ui.brief import reasons
-from tuimon.ui.pane import Painted
+from tuimon.ui.pane import Painted, Pressed
 from tuimon.ui.pressing import pressing
 from tuimon.ui.rows import Row, cells, clean, fit, flow, shorten, spread, width_of
 from tuimon.ui.words import about, clock
@@ -27,8 +29,8 @@ RECOVERED = 120.0
 class Banner(Painted):
     """Says what is the matter."""
 
-    keys: tuple[tuple[str, str], ...] = ()
-    """Keys that help in a red moment and can be pressed: (key, word)."""
+    keys: tuple[tuple[str, str, str], ...] = ()
+    """Keys that help in a red moment and can be pressed: (action id, key, word)."""
 
     def slice(self, view: LaunchView) -> object:
         return (
@@ -47,7 +49,16 @@ class Banner(Painted):
     def paint(self, view: LaunchView | None, width: int, height: int) -> list[Row]:
         if view is None:
             return [fit(((" ◌ starting", "calmdim"),), width, "calm")]
-        return rows(view, width, height, self.keys)
+        return rows(view, width, height, tuple((key, word) for _, key, word in self.keys))
+
+    def on_click(self, event: events.Click) -> None:
+        """A key in it presses that key; anything else shows all that the verdict rests on."""
+        text = "".join(text for text, _ in self._rows[event.y]) if event.y < len(self._rows) else ""
+        hint = max(0, len(text) - sum(len(key) + len(word) + 4 for _, key, word in self.keys) - 4)
+        before, after = text[hint : event.x].split(" "), text[max(hint, event.x) :].split(" ")
+        word = before[-1] + after[0] if event.x >= hint else ""
+        asked = (action for action, *names in self.keys if word in names)
+        self.post_message(Pressed(next(asked, "findings")))
 
 
 def wanted(view: LaunchView, width: int, height: int) -> int:
@@ -59,7 +70,8 @@ def wanted(view: LaunchView, width: int, height: int) -> int:
         return 1
     if height < 30 or width < 40:
         return 2 if height < 20 or width >= 70 else 3
-    return 2 + len(_red_words(view, width - 8, (), most=(5 if width >= 68 else 7) + (height >= 50)))
+    low, high = (5, 6) if width >= 68 else (7, 11)
+    return 2 + len(_red_words(view, width - 8, (), most=low if height < 50 else high))
 
 
 def rows(view: LaunchView, width: int, height: int, keys: tuple[tuple[str, str], ...] = ()) -> list[Row]:
@@ -167,11 +179,19 @@ def _red_words(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...], 
         lines += [((piece, "reddim"),) for piece in wrap(clean(verdict.headline), width)[:2]]
     if evidence := _evidence(view):
         lines.append(flow(evidence, width, (" · ", "reddim")))
-    advice = wrap(clean(pressing(verdict.advice)), width)[:2] or [""]
+    advice = _advice(clean(pressing(verdict.advice)), width)
     lines += _reasons(view, width, max(0, most - len(advice) - len(lines)))
     lines += [((piece, "red"),) for piece in advice[:-1]]
     lines.append(spread(((advice[-1], "red"),), _hints(keys), width, "reddim"))
     return lines
+
+
+def _advice(words: str, width: int) -> list[str]:
+    """In two lines, or in three where they are short; cut between words where even those do not do."""
+    whole, most = wrap(words, width), 3 if width < 60 else 2
+    if len(whole) > most:
+        whole[most - 1] = shorten(" ".join(whole[most - 1 :]), width)
+    return whole[:most] or [""]
 
 
 def _tight(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...]) -> list[Row]:
@@ -208,7 +228,11 @@ def _line(view: LaunchView, width: int, *, whole: bool) -> tuple[Row, str]:
         return _said(start, _unreachable(view, room), width, "amber")
     if verdict.state == "quiet":
         start = f"░░ QUIET {age(view.now - verdict.since)} ·"
-        words = shorten(clean(verdict.headline), max(0, width - cells(start) - 5))
+        room = max(0, width - cells(start) - 5)
+        words = shorten(clean(verdict.headline), room)
+        advice = clean(pressing(verdict.advice))
+        if advice and cells(words) + cells(advice) + 3 <= room:
+            words = f"{words} · {advice}"
         row: Row = ((f"{start} ", "amber"), (f"{words} ", "amberdim"))
         return (*row, ("░" * max(0, width - width_of(row)), "amber")), "amberdim"
     if verdict.state in {"ready", "serving"}:

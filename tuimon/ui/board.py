@@ -31,7 +31,7 @@ def needs(view: LaunchView, width: int, height: int) -> Needs:
     """What this view would like on a screen of this size."""
     return Needs(
         banner=banner.wanted(view, width, height),
-        launch=max(3, phases.wanted(view.phases)),
+        launch=max(3, phases.wanted(phases.told(view))),
         gpus=len(view.gpus or ()) or 1,
         signs=len(view.signs) or 1,
         processes=len(view.processes or ()) or 1,
@@ -133,9 +133,9 @@ def _middle(width: int, room: int, need: Needs) -> Plan:
     if room < 12:
         third = (width - half) // 2
         return _row(0, room, [("launch", half - 6), ("signs", third + 3), ("log", width - half + 6 - third - 3)])
-    upper = min(
-        max(need.launch, need.gpus) + 2, max(6, (room - log_least) // 2 if room < 26 else room - log_least - 11)
-    )
+    # The timeline can be squeezed, GPUs cannot: all of a usual host are seen before anything below gets a line.
+    upper = max(6, (room - log_least) // 2 if room < 26 else room - log_least - 11)
+    upper = min(max(need.launch, need.gpus) + 2, max(upper, min(need.gpus + 2, 10, room - log_least)))
     places = _row(0, upper, [("launch", half), ("gpus", other)])
     lower = min(max(need.signs + 2, need.processes + 6), room - upper - log_least)
     if lower >= 5:

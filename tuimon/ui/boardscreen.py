@@ -90,7 +90,7 @@ class BoardScreen(Viewing, inherit_bindings=False):
         log = self.log_pane
         if self.board.zoom is not None:
             self.set_zoom(None)
-        elif log.reader.look.pattern or log.reader.marks:
+        elif log.reader.look.pattern or log.reader.marks or log.reader.cursor is not None:
             log.unmark()
         elif log.reader.filter is not None or log.reader.lens:
             log.unsift()

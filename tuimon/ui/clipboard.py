@@ -14,8 +14,21 @@ def limited(text: str) -> str:
     return text.encode()[:LIMIT].decode(errors="ignore")
 
 
+def sent(text: str, *, cut: bool) -> str:
+    """What can be said of it: a terminal never answers whether it took the text, and tmux as it comes does not."""
+    lines = text.count("\n") + 1
+    words = f"sent {lines} line{'' if lines == 1 else 's'}{', cut to what it takes,' if cut else ''}"
+    if _in_tmux():
+        return f"{words} to the clipboard; in tmux this needs `set -g set-clipboard on`"
+    return f"{words} to the terminal's clipboard (OSC 52)"
+
+
+def _in_tmux() -> bool:
+    return bool(os.environ.get("TMUX"))
+
+
 def sequence(text: str) -> str:
     """OSC 52; inside tmux also wrapped, for those who let programs pass through but keep tmux's own clipboard."""
     code = b64encode(text.encode()).decode()
     plain = f"\x1b]52;c;{code}\x07"
-    return f"{plain}\x1bPtmux;\x1b{plain}\x1b\\" if os.environ.get("TMUX") else plain
+    return f"{plain}\x1bPtmux;\x1b{plain}\x1b\\" if _in_tmux() else plain

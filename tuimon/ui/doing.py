@@ -245,9 +245,7 @@ class Doing:
             return
         kept = clipboard.limited(text)
         self._app.copy_to_clipboard(kept)
-        note = "" if kept == text else " (cut: the terminal takes no more)"
-        lines = kept.count("\n") + 1
-        self._app.say(f"copied {lines} line{'' if lines == 1 else 's'} to the terminal's clipboard{note}")
+        self._app.say(clipboard.sent(kept, cut=kept != text))
 
     def _save(self) -> None:
         from tuimon.ui.saving import save  # noqa: PLC0415  rarely used

@@ -6,22 +6,14 @@ Our own: Textual's Footer leaks five widgets on each refresh of the bindings (me
 from __future__ import annotations
 
 from textual import events
-from textual.message import Message
 
 from tuimon.launch.view import LaunchView
-from tuimon.ui.pane import Painted
-from tuimon.ui.rows import Row, clean, fit, spread, width_of
+from tuimon.ui.pane import Painted, Pressed
+from tuimon.ui.rows import Row, cells, clean, fit, spread, width_of
 
 
 class Footer(Painted):
     """One line; clicking a key presses it."""
-
-    class Pressed(Message):
-        """A key of the footer was clicked."""
-
-        def __init__(self, action: str) -> None:
-            self.action = action
-            super().__init__()
 
     def __init__(self, *, id: str) -> None:  # noqa: A002  Textual's own name
         super().__init__(id=id)
@@ -34,30 +26,24 @@ class Footer(Painted):
         self.troubled = ""
         """What went wrong in tuimon itself, and where it is told."""
         self._spots: list[tuple[int, int, str]] = []
+        """Where a click presses what: from this cell to before that one, an action."""
 
     def slice(self, view: LaunchView) -> object:  # noqa: ARG002  shows the keys, not the launch
         return self.keys, self.said, self.paused, self.troubled
 
     def paint(self, view: LaunchView | None, width: int, height: int) -> list[Row]:  # noqa: ARG002
         end: Row = ((f" {self.troubled} ", "headwarn"),) if self.troubled and width >= 60 else ()
+        self._spots = [(width - width_of(end), width, "findings")]
         if self.paused:
             end = (*end, (f" {self.paused} ", "paused"))
-        if self.said:
-            self._spots = []
-            return [
-                spread(
-                    fit(((f" {clean(self.said)} ", "said"),), max(1, width - width_of(end) - 1), "said"),
-                    end,
-                    width,
-                    "keytext",
-                )
-            ]
-        return [spread(self._line(width - width_of(end) - 1), end, width, "keytext")]
+            self._spots = [(width - cells(self.paused) - 2, width, "pause")]
+        room = width - width_of(end) - 1
+        start = fit(((f" {clean(self.said)} ", "said"),), max(1, room), "said") if self.said else self._line(room)
+        return [spread(start, end, width, "keytext")]
 
     def _line(self, width: int) -> Row:
         sizes = {action: len(key) + len(word) + 3 for action, key, word, _ in self.keys}
         kept = self._kept(sizes, width)
-        self._spots = []
         spans: list[tuple[str, str]] = []
         at = 0
         for action, key, word, enabled in self.keys:
@@ -84,4 +70,4 @@ class Footer(Painted):
     def on_click(self, event: events.Click) -> None:
         for start, end, action in self._spots:
             if start <= event.x < end:
-                self.post_message(self.Pressed(action))
+                self.post_message(Pressed(action))

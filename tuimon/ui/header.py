@@ -32,16 +32,20 @@ def row(view: LaunchView, width: int) -> Row:
     end = lights(view, short=width < 100)
     if width < 60:
         end = lights(view, short=True, bare=True)
-    start = flow(_who(view, width), width - width_of(end) - 3, (" · ", "headdim"))
+    room = width - width_of(end) - 3
+    parts = _who(view, width)
+    # A host's name is whole where engine and model find room beside it.
+    short = max(8, width // 4, room - sum(width_of(part) + 3 for part in parts[1:3]))
+    start = flow([((cut(clean(view.host), short), "head"),), *parts], room, (" · ", "headdim"))
     return spread(((" ", "head"), *start), (*end, (" ", "head")), width, "headdim")
 
 
 def _who(view: LaunchView, width: int) -> list[Row]:
-    parts: list[Row] = [((cut(clean(view.host), max(8, width // 4)), "head"),)]
+    """All but the host, the most telling first."""
     server = view.server
     if server is None:
-        return parts
-    parts += _server(server, width)
+        return []
+    parts = _server(server, width)
     if server.started is not None:
         ticks = age(view.now - server.started)
         parts.append(((f"launch {server.launch}, {ticks}" if width >= 100 else ticks, "headdim"),))

@@ -40,6 +40,9 @@ class LaunchesScreen(SheetScreen):
         hint: Row = (("a digit shows that one; what was seen of this one stays among the earlier launches (i)", "dim"),)
         return [*lines, (), fit(hint, width)]
 
+    def clicked(self, line: int) -> None:
+        self.action_choose(line + 1)
+
     def action_choose(self, number: int) -> None:
         """See the launch of this row."""
         if number > len(self._shown):

@@ -1,4 +1,4 @@
-"""Two plain screens: the commands that were sent to the host, and the help."""
+"""Three plain screens: the commands that were sent to the host, what was found, and the help."""
 
 from __future__ import annotations
 
@@ -7,12 +7,18 @@ from itertools import groupby
 from textwrap import wrap
 
 from tuimon.launch.lasting import age
-from tuimon.launch.view import EarlierLaunch, Episode, LaunchView
+from tuimon.launch.view import RED, EarlierLaunch, Episode, LaunchView
 from tuimon.ui.actions import Action, keys_of
+from tuimon.ui.banner import NAMES
+from tuimon.ui.brief import reasons
+from tuimon.ui.pressing import pressing
 from tuimon.ui.reasons import reason
 from tuimon.ui.rows import Row, clean, fit, left
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.words import clock
+
+KEY = 13
+"""Cells of the column of keys in the help."""
 
 
 class CommandsScreen(SheetScreen):
@@ -39,14 +45,19 @@ class FindingsScreen(SheetScreen):
     TITLE = "Findings"
 
     def slice(self, view: LaunchView) -> object:
-        return view.findings, view.episodes, view.earlier, view.error, view.stacks, _no_link(view)
+        running = any(one.end is None for one in view.episodes)
+        return (
+            view.findings, view.episodes, view.earlier, view.error, view.stacks, _no_link(view), _now(view),
+            int(view.now) if running else None,
+        )  # fmt: skip
 
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         parts = (
+            ("Now", _now(view)),
             ("Why there is no link", _no_link(view)),
             ("First error of the log", [view.error] if view.error else []),
             ("Findings", list(view.findings)),
-            ("Red moments that ended", [_episode(one) for one in view.episodes]),
+            ("Red moments", [_episode(one, view.now) for one in view.episodes]),
             ("Earlier launches", [_earlier(one) for one in view.earlier]),
             ("Stacks", [view.stacks.saved] if view.stacks and view.stacks.saved else []),
         )
@@ -62,11 +73,28 @@ def _no_link(view: LaunchView) -> list[str]:
     return [words for words in (link.reason, link.detail) if words] if link.state in {"lost", "refused"} else []
 
 
-def _episode(one: Episode) -> str:
+def _now(view: LaunchView) -> list[str]:
+    """The verdict with all that it rests on; a small banner has room for some of it."""
+    verdict = view.verdict
+    if verdict.state not in RED:
+        return []
+    who = [f"{one.rank or f'pid {one.pid}'}: {one.reason}" for one in verdict.suspects]
+    return [
+        f"{NAMES[verdict.state]}: {verdict.headline}",
+        *([f"suspect {one}" for one in who]),
+        *(f"{one.milestone}: {one.because}" for one in verdict.missing),
+        *([", ".join(reasons(view))] if reasons(view) else []),
+        *([verdict.countdown] if verdict.countdown else []),
+        *([f"cannot be seen here: {', '.join(verdict.unseen)}"] if verdict.unseen else []),
+        *([pressing(verdict.advice)] if verdict.advice else []),
+    ]
+
+
+def _episode(one: Episode, now: float) -> str:
     names = ", ".join(suspect.rank or f"pid {suspect.pid}" for suspect in one.suspects)
     where = f" in {one.phase}" if one.phase else ""
     kind = f" ({one.kind})" if one.kind else ""
-    lasted = "still" if one.end is None else f"for {age(one.end - one.start)}"
+    lasted = f"for {age(now - one.start)} so far" if one.end is None else f"for {age(one.end - one.start)}"
     return f"{clock(one.start)} {one.state} {lasted}{where}{kind} {names}".rstrip()
 
 
@@ -110,7 +138,7 @@ class HelpScreen(SheetScreen):
             lines += [((many, "dim"),), ()]
         for name, actions in groupby(shown, key=lambda action: action.group):
             lines += [((name, "title"),)]
-            lines += [_line(action, view, width) for action in actions]
+            lines += [line for action in actions for line in _lines(action, view, width)]
             lines.append(())
         return lines if self._wanted else [*lines, *_legend(width)]
 
@@ -120,11 +148,19 @@ def _text(action: Action) -> str:
     return f"{keys_of(action)} {action.word} {action.help} {action.group}".lower()
 
 
-def _line(action: Action, view: LaunchView, width: int) -> Row:
+def _lines(action: Action, view: LaunchView, width: int) -> list[Row]:
     why = reason(action, view)
-    ink = "faint" if why else "text"
-    words = f"{action.help}  ({why})" if why else action.help
-    return fit(((f"  {left(keys_of(action), 13)}", "faint" if why else "accent"), (words, ink)), width)
+    words = f"{action.help} ({why})" if why else action.help
+    return _beside(keys_of(action), words, width, *(("faint", "faint") if why else ("accent", "text")))
+
+
+def _beside(word: str, words: str, width: int, ink: str, text: str) -> list[Row]:
+    """A key and all of its help: a sentence often ends in what matters."""
+    pieces = wrap(words, max(20, width - KEY - 2), break_on_hyphens=False)
+    return [
+        fit(((f"  {left(word if not place else '', KEY)}", ink), (piece, text)), width)
+        for place, piece in enumerate(pieces)
+    ]
 
 
 def _legend(width: int) -> list[Row]:
@@ -139,5 +175,5 @@ def _legend(width: int) -> list[Row]:
     )
     return [
         (("Signs", "title"),),
-        *(fit(((f"  {left(sign, 13)}", "accent"), (text, "text")), width) for sign, text in words),
+        *(line for sign, text in words for line in _beside(sign, text, width, "accent", "text")),
     ]

@@ -59,14 +59,18 @@ class Log(Pane):
         return " · ".join(words)
 
     def aside(self, view: LaunchView, room: int) -> str:
-        reader = self.reader
-        new = (reader.lines or view.lines).end - reader.left_at
-        state = "following" if reader.follow else f"+{new:,} new lines" if new > 0 else "held still"
+        state = self._state(view)
         path = clean(view.server.log or "") if view.server else ""
         room -= len(state) + 2
         if cells(path) > room:
             path = "…/" + path.rsplit("/", 1)[-1]
         return f"{path}  {state}" if path and cells(path) <= room else state
+
+    def _state(self, view: LaunchView) -> str:
+        """Whether it follows; the last words of the frame."""
+        reader = self.reader
+        new = (reader.lines or view.lines).end - reader.left_at
+        return "following" if reader.follow else f"+{new:,} new lines" if new > 0 else "held still"
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         if view.lines.end <= view.lines.first:
@@ -164,18 +168,27 @@ class Log(Pane):
         self.reader.unmark()
         self.redraw()
 
-    # Marking with the mouse.
+    # The mouse: a click puts the cursor on a line, dragging marks lines, the frame's last words follow or hold.
 
     def _line_at(self, y: int) -> int | None:
         shown = self.reader.shown
         return shown[y - 1] if 0 <= y - 1 < len(shown) else None
 
     def on_mouse_down(self, event: events.MouseDown) -> None:
-        self.reader.hold()
         self._dragged_from = self._line_at(event.y)
-        self.reader.marks = None
+        if self._dragged_from is None:
+            return
+        self.reader.hold()  # a line that is pointed at must not run away
+        self.reader.marks, self.reader.cursor = None, self._dragged_from
         self.redraw()
         self.capture_mouse()
+
+    def on_click(self, event: events.Click) -> None:
+        state = 0 if self.view is None else cells(self._state(self.view))
+        if event.y == 0 and event.x >= self.size.width - state - 3:
+            self.toggle_follow()
+        elif event.y == 0:
+            super().on_click(event)
 
     def on_mouse_move(self, event: events.MouseMove) -> None:
         here = self._line_at(event.y)

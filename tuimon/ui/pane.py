@@ -14,6 +14,7 @@ from rich.text import Text
 from textual import events
 from textual.app import App
 from textual.geometry import Region, Size
+from textual.message import Message
 from textual.strip import Strip
 from textual.widget import Widget
 
@@ -37,6 +38,14 @@ class Canvas(App[None]):
         self.bell()
         self._exit_renderables.append(Text(sentence(self._exception)))
         self._close_messages_no_wait()
+
+
+class Pressed(Message):
+    """Something that stands for a key was clicked."""
+
+    def __init__(self, action: str) -> None:
+        self.action = action
+        super().__init__()
 
 
 class Painted(Widget):
@@ -140,6 +149,8 @@ class Pane(Painted, can_focus=True):
     """A framed part of the board that can be focused, zoomed and scrolled."""
 
     TITLE: ClassVar[str] = ""
+    ZOOMS: ClassVar[bool] = True
+    """It is one of several on its screen."""
 
     def __init__(self, *, id: str) -> None:  # noqa: A002  Textual's own name
         super().__init__(id=id)
@@ -189,6 +200,11 @@ class Pane(Painted, can_focus=True):
         if self.view is None:
             return ""
         return plain(self.body(self.view, self.size.width - 4, 10_000))
+
+    def on_click(self, event: events.Click) -> None:
+        """Twice: what the key for zoom does."""
+        if self.ZOOMS and event.chain == 2:
+            self.post_message(Pressed("zoom"))
 
     def on_focus(self, _event: events.Focus) -> None:
         self.redraw()

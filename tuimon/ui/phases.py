@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from tuimon.launch.lasting import age, duration
+from tuimon.launch.usual import LATE_SECONDS
 from tuimon.launch.view import LaunchView, PhaseView
 from tuimon.ui.bars import meter
 from tuimon.ui.pane import Pane
@@ -15,6 +16,8 @@ MARKS = {
     "done": ("✔", "good"), "running": ("▸", "accent"), "missing": ("✖", "bad"), "failed": ("✖", "bad"),
     "expected": ("·", "faint"),
 }  # fmt: skip
+SLOWER = 1.2
+"""Times the usual duration from which a narrow pane says it too."""
 
 
 class Launch(Pane):
@@ -56,7 +59,7 @@ def _has_second(phase: PhaseView) -> bool:
 
 
 def rows(view: LaunchView, width: int, height: int) -> list[Row]:
-    """The timeline; squeezed to the height by joining what is to come and dropping what was done first."""
+    """The timeline; squeezed to the height by joining what is to come and dropping what took least."""
     phases = told(view)
     if not phases:
         words = "no launch yet" if view.server is None else "no phase seen in the log yet"
@@ -65,19 +68,26 @@ def rows(view: LaunchView, width: int, height: int) -> list[Row]:
     full = [row for phase in phases for row in _phase(view, phase, width, longest, bar_below=True)]
     if len(full) <= height:
         return full
-    coming = [phase for phase in phases if phase.state == "expected"]
-    seen = [phase for phase in phases if phase.state != "expected"]
+    if len(phases) <= height and not any(phase.state == "running" and phase.total for phase in phases):
+        return [_phase(view, phase, width, longest, bar_below=False)[0] for phase in phases]
+    tail = _coming([phase for phase in phases if phase.state == "expected"], width)
+    seen = _telling([phase for phase in phases if phase.state != "expected"], max(1, height - len(tail)))
     lines = [_phase(view, phase, width, longest, bar_below=False)[0] for phase in seen]
-    tail = _coming(coming, width)
-    while len(lines) + len(tail) > max(1, height):
-        done = next((i for i, phase in enumerate(seen) if phase.state == "done"), None)
-        if done is None or len(lines) == 1:
-            break
-        del lines[done], seen[done]
     running = next((i for i, phase in enumerate(seen) if phase.state == "running" and phase.total), None)
     if running is not None and len(lines) + len(tail) < height:
         lines[running : running + 1] = _phase(view, seen[running], width, longest, bar_below=True)
     return [*lines, *tail][: max(1, height)] if height < 3 else [*lines, *tail]
+
+
+def _telling(phases: list[PhaseView], most: int) -> list[PhaseView]:
+    """At most so many, in order: what was done in a moment goes first; what was done last stays longest."""
+    kept = list(phases)
+    while len(kept) > most:
+        done = [phase for phase in kept if phase.state == "done"]
+        if not done or len(kept) == 1:
+            break
+        kept.remove(min(done[:-1] or done, key=lambda phase: phase.seconds or 0.0))
+    return kept
 
 
 def told(view: LaunchView) -> tuple[PhaseView, ...]:
@@ -110,19 +120,15 @@ def _phase(view: LaunchView, phase: PhaseView, width: int, longest: int, *, bar_
     room = width - 2 - time_width - tail_width
     name_width = min(longest + 1, max(8, room - 8))
     middle_width = max(0, room - name_width)
-    text = (
-        "faint"
-        if phase.state == "expected"
-        else "bad"
-        if ink == "bad"
-        else "strong"
-        if phase.state == "running"
-        else "text"
-    )
-    if not phase.total and phase.state != "missing":  # nothing stands in the middle: the name may
+    text = {"expected": "faint", "running": "strong", "missing": "bad", "failed": "bad"}.get(phase.state, "text")
+    spare = max(middle_width, room - cells(_name(phase))) - 2
+    slow = _slow(phase, spare) if phase.state == "done" and not tail_width else ""
+    if slow:
+        name_width, middle_width = room - cells(slow) - 1, cells(slow) + 1
+    elif not phase.total and phase.state != "missing":  # nothing stands in the middle: the name may
         name_width, middle_width = name_width + middle_width, 0
     line: list[tuple[str, str]] = [(f"{mark} ", ink), (left(_name(phase), name_width - 1) + " ", text)]
-    line += _middle(phase, middle_width, inline_bar=not bar_below)
+    line += ((f"{slow} ", _tail_ink(phase)),) if slow else _middle(phase, middle_width, inline_bar=not bar_below)
     line.append((right(_seconds(view, phase), time_width), text if phase.state != "done" else "dim"))
     if tail_width:
         line.append((left(f"   {_tail(phase)}", tail_width), _tail_ink(phase)))
@@ -170,6 +176,15 @@ def _tail(phase: PhaseView) -> str:
 def _tail_ink(phase: PhaseView) -> str:
     late = phase.usual and phase.seconds and phase.seconds > 2 * phase.usual
     return "warn" if late else "dim"
+
+
+def _slow(phase: PhaseView, room: int) -> str:
+    """What it usually takes, where there is no column for that and it took clearly longer."""
+    seconds, usual = phase.seconds, phase.usual
+    if seconds is None or not usual or seconds < SLOWER * usual or seconds - usual < LATE_SECONDS:
+        return ""
+    words = (_tail(phase), f"{seconds / usual:.1f}×")
+    return next((word for word in words if cells(word) <= room), "")
 
 
 def _progress(phase: PhaseView, width: int) -> Row:

@@ -28,6 +28,7 @@ class Prompt(Input):
         self._take = take
         self._left = left
         self._before: Widget | None = None
+        self._leaving = False
 
     def on_mount(self) -> None:
         self._before = self.screen.focused
@@ -46,7 +47,14 @@ class Prompt(Input):
             await self._leave()
             self._left()
 
+    def on_blur(self) -> None:
+        """A click went elsewhere: nobody types here any more. A terminal that is left for a while is no click."""
+        if self.app.app_focus and not self._leaving:
+            self._leaving = True
+            self.remove()
+
     async def _leave(self) -> None:
+        self._leaving = True
         if isinstance(self.screen, BoardScreen):
             self.screen.log_pane.focus(scroll_visible=False)  # what was asked for is there
         elif self._before is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 
 from tuimon.launch.view import LaunchView
@@ -21,6 +22,8 @@ SOON = 0.05
 class Sheet(Pane):
     """The rows of such a screen, in a frame."""
 
+    ZOOMS = False
+
     def __init__(self, title: str) -> None:
         super().__init__(id="sheet")
         self.words = title
@@ -32,6 +35,11 @@ class Sheet(Pane):
         screen = self.screen
         assert isinstance(screen, SheetScreen)  # noqa: S101  a sheet lives nowhere else
         return screen.slice(view)
+
+    def on_click(self, event: events.Click) -> None:
+        screen = self.screen
+        if isinstance(screen, SheetScreen) and 1 <= event.y < self.size.height - 1:
+            screen.clicked(self.top + event.y - 1)
 
     def body(self, view: LaunchView, width: int, height: int) -> list[Row]:
         screen = self.screen
@@ -76,6 +84,9 @@ class SheetScreen(Viewing, inherit_bindings=False):
 
     def narrow(self, text: str) -> None:
         """Show only what matches; empty = all."""
+
+    def clicked(self, line: int) -> None:
+        """One of the rows was clicked, from 0."""
 
     @property
     def pane(self) -> Pane:

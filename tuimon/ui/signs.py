@@ -7,7 +7,7 @@ import re
 from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView, SignView
 from tuimon.ui.pane import Pane
-from tuimon.ui.rows import Row, Span, clean, fit, left, right, shorten
+from tuimon.ui.rows import Row, Span, cells, clean, fit, left, right, shorten
 
 FIRST = ("log", "GPU work", "host work", "answers", "disk reads", "compilers", "GPU memory", "stacks")
 """Which signs stay when there is no room for all."""
@@ -60,8 +60,15 @@ def row(sign: SignView, now: float, width: int) -> Row:
 
 def _text(sign: SignView, ink: str, room: int) -> Span:
     # The age stands beside it: a line's own time stamp and rank need not.
-    words = _STAMP.sub("", clean(sign.text)) if sign.name == "log" else clean(sign.text)
+    words = _STAMP.sub("", clean(sign.text)) if sign.name == "log" else _whole(clean(sign.text), room - 2)
     return f"  {shorten(words, room - 2)}", ink
+
+
+def _whole(words: str, room: int) -> str:
+    """As many whole parts of it as there is room for: half of a number says less than nothing."""
+    parts = words.split(", ")
+    kept = next((count for count in range(len(parts), 0, -1) if cells(", ".join(parts[:count])) <= room), 0)
+    return ", ".join(parts[:kept]) or words
 
 
 def _when(sign: SignView, now: float, *, wide: bool) -> str:

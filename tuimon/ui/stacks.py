@@ -9,7 +9,7 @@ from tuimon.diagnose.groups import Place, StackGroup, group, wait_words
 from tuimon.launch.events import Stacks
 from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
-from tuimon.ui.rows import Row, clean, cut, fit, width_of
+from tuimon.ui.rows import Row, clean, cut, fit, flow, width_of
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.words import clock, waits
 
@@ -64,16 +64,14 @@ def rows(
 def _summary(view: LaunchView, stacks: Stacks, groups: Sequence[StackGroup], width: int, *, reading: bool) -> Row:
     peers = [item for item in groups if item.peers] or list(groups)
     count = sum(len(item.pids) for item in peers)
-    parts = [
-        f"{count} rank{'' if count == 1 else 's'}, {len(peers)} group{'' if len(peers) == 1 else 's'}",
-        f"{clock(stacks.at)}, {age(view.now - stacks.at)} ago",
-        "nonblocking" + (f", {stacks.cost:.2f} s" if stacks.cost is not None else ""),
-    ]
+    parts = [f"{count} rank{'' if count == 1 else 's'}, {len(peers)} group{'' if len(peers) == 1 else 's'}"]
     moved = next((sign for sign in view.signs if sign.name.startswith("stacks")), None)
     if moved and moved.text:
         parts.append(clean(moved.text))
-    start: tuple[tuple[str, str], ...] = (("reading again… · ", "accent"),) if reading else ()
-    return fit((*start, (" · ".join(parts), "text")), width)
+    parts += [f"{clock(stacks.at)}, {age(view.now - stacks.at)} ago"]
+    parts += ["nonblocking" + (f", {stacks.cost:.2f} s" if stacks.cost is not None else "")]
+    pieces: list[Row] = [((part, "text"),) for part in parts]
+    return flow([(("reading again…", "accent"),), *pieces] if reading else pieces, width, (" · ", "text"))
 
 
 def _side_by_side(groups: Sequence[StackGroup], width: int) -> list[Row]:
