@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import socket
 import subprocess
 import sys
 import time
@@ -310,3 +311,13 @@ async def test_useless_draft_serves_with_an_acceptance_length_of_1() -> None:
         assert set(re.findall(r"accept len: ([\d.]+), accept rate: ([\d.]+)", launch.log.read_text())) == {
             ("1.00", "0.25")
         }
+
+
+async def test_nobody_else_gets_its_port_before_it_opens_it() -> None:
+    """A launch is under way for 40 s, and a busy machine gives out thousands of ports meanwhile."""
+    async with playing("healthy") as launch:
+        with socket.socket() as other, pytest.raises(OSError, match="in use"):
+            other.bind(("127.0.0.1", launch.port))
+        with socket.socket() as other:  # as the server does it
+            other.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            other.bind(("127.0.0.1", launch.port))

@@ -70,10 +70,10 @@ class Waits:
             process.wait()
 
 
-@pytest.fixture(scope="module")
-def waits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waits]:
+@pytest.fixture
+def waits(tmp_path: Path) -> Iterator[Waits]:
     """All at once: a stall takes half a minute to be one."""
-    waits = Waits(tmp_path_factory.mktemp("state"))
+    waits = Waits(tmp_path)
     waits.start("stall", "demo:silent-stall@0.2", "--timeout", "90s")
     waits.start("killed", "demo:rank-killed@0.2", "--on-stall", "report", "--timeout", "25s")
     waits.start("ready", "demo:healthy@0.2", "--timeout", "60s")
@@ -86,40 +86,45 @@ def waits(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Waits]:
     waits.close()
 
 
-@pytest.mark.parametrize(
-    ("name", "code", "outcome"),
-    [
-        ("ready", 0, "ready"), ("serving", 0, "serving"), ("end", 0, "exited"), ("stall", 3, "stalled"),
-        ("crash", 4, "crashed"), ("killed", 5, "timed_out"), ("nobody", 5, "timed_out"), ("dead", 6, "unreachable"),
-    ],
-)  # fmt: skip
-def test_each_end_has_its_code(waits: Waits, name: str, code: int, outcome: str) -> None:
-    done = waits.done(name)
-    assert (done.code, done.document["outcome"]) == (code, outcome), done
-    jsonschema.validate(done.document, json.loads((SCHEMAS / "wait.json").read_text()))
-    assert "\x1b" not in done.said
-    if name in {"stall", "killed"}:
-        text, document, *_ = map(Path, done.document["saved"])
-        assert str(text) in done.said
+ENDS = {
+    "ready": (0, "ready"), "serving": (0, "serving"), "end": (0, "exited"), "stall": (3, "stalled"),
+    "crash": (4, "crashed"), "killed": (5, "timed_out"), "nobody": (5, "timed_out"), "dead": (6, "unreachable"),
+}  # fmt: skip
+REMEMBERED = [
+    ("demo:healthy@0.2", "ready"), ("demo:healthy@0.2", "ready"), ("demo:rank-killed@0.2", "stalled"),
+    ("demo:silent-stall@0.2", "stalled"), ("localhost", "crashed"), ("localhost", "finished"),
+]  # fmt: skip
+
+
+def test_each_end_has_its_code_and_all_launches_are_remembered(waits: Waits) -> None:
+    """One test: workers that share it out would each start all of them, and look at rows that are still to come."""
+    done = {name: waits.done(name) for name in ENDS}
+    assert {name: (one.code, one.document["outcome"]) for name, one in done.items()} == ENDS, done
+    for one in done.values():
+        jsonschema.validate(one.document, json.loads((SCHEMAS / "wait.json").read_text()))
+        assert "\x1b" not in one.said
+    for name in ("stall", "killed"):
+        text, document, *_ = map(Path, done[name].document["saved"])
+        assert str(text) in done[name].said
         assert "ODD ONE OUT" in text.read_text() or name == "killed"
         assert json.loads(document.read_text())["schema"] == "tuimon.stacks/1"
+    history = remembered(waits.state)
+    assert sorted((launch["host"], launch["outcome"]) for launch in history) == REMEMBERED
+    healthy = next(launch for launch in history if launch["outcome"] == "ready")
+    assert healthy["ready_s"] > 3
+    assert {"weights", "CUDA graphs"} <= {phase["name"] for phase in healthy["phases"]}
 
 
-def test_all_launches_are_remembered(waits: Waits) -> None:
+def remembered(state: Path) -> list[dict[str, Any]]:
+    """The launches of `tuimon history`."""
     done = subprocess.run(
         [sys.executable, "-m", "tuimon", "history", "--json"],
-        env={**os.environ, "TUIMON_STATE_DIR": str(waits.state)}, capture_output=True, text=True, check=True,
+        env={**os.environ, "TUIMON_STATE_DIR": str(state)}, capture_output=True, text=True, check=True,
     )  # fmt: skip
     document = json.loads(done.stdout)
     jsonschema.validate(document, json.loads((SCHEMAS / "history.json").read_text()))
-    found = sorted((launch["host"], launch["outcome"]) for launch in document["launches"])
-    assert found == [
-        ("demo:healthy@0.2", "ready"), ("demo:healthy@0.2", "ready"), ("demo:rank-killed@0.2", "stalled"),
-        ("demo:silent-stall@0.2", "stalled"), ("localhost", "crashed"), ("localhost", "finished"),
-    ]  # fmt: skip
-    healthy = next(launch for launch in document["launches"] if launch["outcome"] == "ready")
-    assert healthy["ready_s"] > 3
-    assert {"weights", "CUDA graphs"} <= {phase["name"] for phase in healthy["phases"]}
+    launches: list[dict[str, Any]] = document["launches"]
+    return launches
 
 
 def test_a_recording_that_cannot_be_written_is_said_and_disturbs_nothing(tmp_path: Path) -> None:

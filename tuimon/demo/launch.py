@@ -7,6 +7,7 @@ import json
 import os
 import socket
 import sys
+from contextlib import ExitStack
 from pathlib import Path
 
 import setproctitle
@@ -26,10 +27,11 @@ STOP_S = 6.0
 class Launch:
     """One launch of the demo; `start` makes it, `stop` leaves no process and no file."""
 
-    def __init__(self, keeper: asyncio.subprocess.Process, folder: Path, port: int) -> None:
+    def __init__(self, keeper: asyncio.subprocess.Process, folder: Path, reserved: socket.socket) -> None:
         self._keeper = keeper
+        self._reserved = reserved
         self.folder = folder
-        self.port = port
+        self.port = int(reserved.getsockname()[1])
         """Where the server will answer once it is ready."""
         self.pids: tuple[int, ...] = ()
         """Launcher, ranks in order, detokenizer."""
@@ -39,7 +41,15 @@ class Launch:
         """Start the keeper, which starts the launch. Raises DemoFailed, UnknownPace."""
         if sys.platform != "linux":
             raise DemoFailed("The demo plays on Linux only: its processes are seen through /proc", "Watch a Linux host")
-        order, port = _order(scenario, pace)
+        with ExitStack() as undo:
+            reserved = undo.enter_context(_reserved())
+            order = _order(scenario, pace, reserved.getsockname()[1])
+            launch = await cls._begun(scenario.name, order, reserved)
+            undo.pop_all()
+        return launch
+
+    @classmethod
+    async def _begun(cls, scenario: str, order: dict[str, object], reserved: socket.socket) -> Launch:
         keeper = await asyncio.create_subprocess_exec(
             sys.executable, "-I", "-S", str(KEEPER),
             stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE,
@@ -49,10 +59,10 @@ class Launch:
         try:
             async with asyncio.timeout(START_S):
                 keeper.stdin.write(json.dumps(order).encode() + b"\n")
-                launch = cls(keeper, await _folder(keeper), port)
+                launch = cls(keeper, await _folder(keeper), reserved)
                 launch.pids = await launch._cast()
                 launch.pynvml.write_bytes(nvml.source(launch.folder))
-                models.write(launch.folder, scenario.name)
+                models.write(launch.folder, scenario)
         except TimeoutError:
             await _end(keeper)
             raise DemoFailed(f"The demo's launch did not start within {START_S:g} s") from None
@@ -84,6 +94,7 @@ class Launch:
 
     async def stop(self) -> None:
         """End every process and remove every file; safe to call twice."""
+        self._reserved.close()
         await _end(self._keeper)
 
     async def _cast(self) -> tuple[int, ...]:
@@ -96,9 +107,8 @@ class Launch:
                 await asyncio.sleep(0.02)
 
 
-def _order(scenario: Scenario, pace: str) -> tuple[dict[str, object], int]:
+def _order(scenario: Scenario, pace: str, port: int) -> dict[str, object]:
     when = phases(scenario, pace)
-    port = _free_port()
     plan = {
         "scenario": scenario.name,
         "phases": {name: (phase.begin, phase.length) for name, phase in when.items()},
@@ -120,13 +130,18 @@ def _order(scenario: Scenario, pace: str) -> tuple[dict[str, object], int]:
         **{name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ},
     }
     tools = {"python": sys.executable, "py-spy": str(Path(sys.executable).with_name("py-spy"))}
-    return {"argv": argv, "environ": environ, "plan": plan, "log": LOG, "tools": tools}, port
+    return {"argv": argv, "environ": environ, "plan": plan, "log": LOG, "tools": tools}
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _reserved() -> socket.socket:
+    """A port that nobody else is given until the server opens it, 8-40 s later: a busy machine takes a free one.
+
+    Bound and not listening, with SO_REUSEADDR: so the server, which has that too, may bind it, and no port 0 gets it.
+    """
+    holder = socket.socket()
+    holder.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    holder.bind(("127.0.0.1", 0))
+    return holder
 
 
 async def _end(keeper: asyncio.subprocess.Process) -> None:
