@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.judging import Rank, Story, hung
-from tuimon.launch.events import Finding, HostLoad, Sample, ServerGone
+from tuimon.launch.events import Finding, HostLoad, LogText, Sample, ServerGone
 from tuimon.launch.told import LogError
 from tuimon.launch.view import RED
 from tuimon.ui.pressing import pressing
@@ -286,9 +286,25 @@ def test_silence_right_after_an_error_is_a_crash_with_that_error() -> None:
 def test_an_old_error_is_not_the_reason_of_a_later_silence() -> None:
     story = _alive()
     story.tells(error=LogError(line=3, text="ValueError: optional", kind="traceback", at=story.now, fatal=False))
-    story.runs(60)
+    story.runs(15)
     story.everybody("sleeps")
     assert story.runs(25).state == "stalled"
+
+
+def test_an_error_before_the_arguments_were_told_was_survived() -> None:
+    story = Story(2, real_log=True)
+    story.runs(2)
+    log = b"""Traceback (most recent call last):
+  File "/opt/site/deep_gemm_wrapper/entrypoint.py", line 21, in <module>
+    from deep_gemm.utils.layout import (
+ModuleNotFoundError: No module named 'deep_gemm.utils'
+[2026-11-30 04:04:30] server_args=ServerArgs(model_path='/data/models/target', tp_size=2)
+"""
+    story.apply(LogText(at=story.now, offset=0, text=log))
+    story.runs(1)
+    story.everybody("sleeps", "idle")
+    verdict = story.runs(25)
+    assert (verdict.state, verdict.kind) == ("stalled", "host deadlock")
 
 
 @pytest.mark.parametrize(("xid", "red"), [(79, True), (31, False)])

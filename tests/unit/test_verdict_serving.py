@@ -135,6 +135,19 @@ def test_health_that_times_out_while_nothing_works_fails() -> None:
     assert "times out" in verdict.headline
 
 
+def test_it_hangs_before_its_first_good_answer_but_had_said_not_yet() -> None:
+    story = Story(2)
+    story.runs(5)
+    story.asks(503)
+    story.tells(ready=story.now)
+    story.everybody("sleeps", "idle")
+    for _ in range(8):
+        story.runs(3)
+        story.asks(error="timeout")
+    assert story.launch.verdict.state == "failing"
+    assert "not_reachable" not in story.launch.verdict.alarms
+
+
 def test_health_that_times_out_under_load_is_no_failure() -> None:
     story = _ready()
     story.gpus = ["works", "works"]

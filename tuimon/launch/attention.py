@@ -6,8 +6,10 @@ from collections import deque
 from statistics import median
 
 REMEMBERED_GAPS = 64
-LONGEST_INTERVAL = 10.0
+LONGEST_INTERVAL = 30.0
 """Slower sampling than this is not a rhythm but a gap."""
+UNKNOWN_RHYTHM = 10.0
+"""Seconds after the first look for which its word is taken, until the second tells how often there are looks."""
 SHORTEST_GAP = 3.0
 """Samples come each second; a host under load may make one or two late."""
 MISSED_BEATS = 2.5
@@ -26,7 +28,7 @@ class Attention:
     def bearable(self) -> float:
         """Seconds between two looks that are still no gap."""
         if not self._intervals:
-            return LONGEST_INTERVAL
+            return UNKNOWN_RHYTHM
         return max(SHORTEST_GAP, MISSED_BEATS * median(self._intervals))
 
     def look(self, at: float) -> None:

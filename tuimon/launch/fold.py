@@ -280,6 +280,7 @@ class Fold:
         told = facts.from_log(found.message.decode("utf-8", "replace"))
         if told is None:
             return
+        self.failures.went_on()
         if self.ready is not None or self.ended is not None or self.failures.fatal() is not None:
             self.relaunched = True
         known = self.facts.values if self.facts is not None else {}

@@ -24,6 +24,8 @@ class HealthStrip:
         self.last_2xx: float | None = None
         self.answered_at: float | None = None
         """Last answer that was not an error of the server."""
+        self.reached = False
+        """It ever answered anything, be it "not yet": what comes later and does not come is its own failure."""
         self.stranger: int | None = None
         """The pid that listens on our port without belonging to the server."""
         self.bad_since: float | None = None
@@ -39,6 +41,7 @@ class HealthStrip:
         self.stranger = event.listener if known and event.listener not in tree else None
         mark = _mark(event)
         self._history.append(mark)
+        self.reached |= self.stranger is None and (mark == "open" or event.status is not None)
         if mark in {"ok", "open"} and self.stranger is None:
             self.answered_at = event.at
             self.bad_since, self.bad = None, 0

@@ -13,8 +13,9 @@ from tuimon.launch.told import LogError
 if TYPE_CHECKING:
     from tuimon.launch.run import Run
 
-ERROR_NEAR = 30.0
-"""Seconds between an error and the silence after it for which the error is the reason."""
+ERROR_NEAR = 10.0
+"""Seconds between an error and the silence after it for which the error is the reason. What went on for longer
+survived it: SGLang begins with the traceback of an optional import."""
 STEPS = 3.0
 """Mean steps of a bar that are borne where only the bar can be seen."""
 STACK_LOOKS = 3

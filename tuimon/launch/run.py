@@ -102,7 +102,7 @@ class Run:
     def _front(self) -> int | None:
         """The process that answers at the port, where others are the ranks: a scrape costs it a megabyte of reading."""
         event = self.health.event
-        if event is None or event.listener is None or self.health.answered_at is None:
+        if event is None or event.listener is None or not self.health.reached:
             return None
         ranks = {process.pid for process in self.processes if process.rank is not None}
         return event.listener if ranks and event.listener not in ranks else None

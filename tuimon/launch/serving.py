@@ -92,7 +92,7 @@ def _spins(run: Run, now: float) -> Trouble | None:
 
 def _unanswered(run: Run, now: float) -> Trouble | None:
     health = run.health
-    if health.bad < 2 or health.bad_since is None or health.event is None or health.answered_at is None:
+    if health.bad < 2 or health.bad_since is None or health.event is None or not health.reached:
         return None  # what never answered is not reachable from there, which is no failure of the server
     if health.mark == "refused" and run.attention.looked(health.bad_since, now) >= run.patience.quiet:
         return Trouble("port closed", "was ready, but its port is closed now", health.bad_since)

@@ -329,7 +329,7 @@ def _stalled(run: Run, bears: Limits) -> Reason:
             error.at,
             f"nothing alive after: {error.text[:140]}",
             "error",
-            suspects=_culprits(run),
+            suspects=_culprits(run) or suspects_of(run),
             wants_stacks=True,
         )
     kind = kind_of(run)

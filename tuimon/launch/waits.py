@@ -40,7 +40,7 @@ def unreached(run: Run, now: float) -> bool:
     ready, health = run.told.ready, run.health
     if health.event is not None and health.event.status in {401, 403, 407}:
         return True
-    return ready is not None and health.answered_at is None and health.bad >= 2 and now - ready >= UNREACHED
+    return ready is not None and not health.reached and health.bad >= 2 and now - ready >= UNREACHED
 
 
 def buffered(run: Run, now: float) -> bool:
