@@ -14,7 +14,8 @@ from typing import Any
 
 import pytest
 
-from tuimon.probe.program import guard, main, procfs
+from tuimon.probe.program import collector as collecting
+from tuimon.probe.program import guard, procfs
 
 
 class Listener:
@@ -52,7 +53,7 @@ class NoHealth:
 
 
 def test_a_log_on_dead_storage_is_set_aside_until_it_answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(main, "LATE", 0.3)
+    monkeypatch.setattr(collecting, "LATE", 0.3)
     answers = threading.Event()
     asked: list[float] = []
     log = str(tmp_path / "server.log")
@@ -67,7 +68,7 @@ def test_a_log_on_dead_storage_is_set_aside_until_it_answers(monkeypatch: pytest
         return real(path)
 
     listener = Listener()
-    collector = main.Collector({"interval": 0.1, "log": log}, listener, NoGpus(), NoHealth())
+    collector = collecting.Collector({"interval": 0.1, "log": log}, listener, NoGpus(), NoHealth())
     monkeypatch.setattr(collector.guard, "stat", lambda path: collector.guard._look(path, stat, path))
     collector.start()
     end = time.monotonic() + 10

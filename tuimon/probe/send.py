@@ -17,6 +17,8 @@ from pathlib import Path
 import msgspec
 from msgspec import Struct
 
+from tuimon.probe.pruning import pruned
+
 MARK = "tuimon-probe"
 """Stands in the command line, so that whoever lists processes on the host knows what this is."""
 
@@ -59,8 +61,8 @@ def tail_command(python: str = "python3") -> list[str]:
 
 def payload(options: ProbeOptions, nvml_source: bytes | None = None) -> bytes:
     """The first bytes for the probe's stdin; `nvml_source` replaces the real pynvml."""
-    nvml = _compressed_pynvml() if nvml_source is None else zlib.compress(nvml_source, _LEVEL)
-    return _pack("main", msgspec.to_builtins(options), nvml)
+    nvml = pynvml() if nvml_source is None else nvml_source
+    return _pack("main", msgspec.to_builtins(options), zlib.compress(nvml, _LEVEL) if nvml else b"")
 
 
 def tail_payload(path: str, offset: int, inode: int | None = None, patience: float | None = None) -> bytes:
@@ -86,15 +88,15 @@ def stream_payload(name: str, offset: int, mark: str | None, patience: float | N
 
 
 _NEEDED = {
-    "tail": ("__init__", "tail", "speech"),
-    "stream": ("__init__", "stream", "speech", "containers", "journal", "pane"),
+    "tail": ("__init__", "forked", "tail", "speech"),
+    "stream": ("__init__", "forked", "stream", "speech", "containers", "journal", "pane"),
 }
 
 
 def _pack(run: str, options: object, nvml: bytes) -> bytes:
     modules = _modules()
     first = _frame(zlib.compress(modules["loader"].encode(), _LEVEL))
-    others = {name for names in _NEEDED.values() for name in names} - {"__init__", "speech"}
+    others = {name for names in _NEEDED.values() for name in names} - {"__init__", "forked", "speech"}
     wanted = {name: modules[name] for name in _NEEDED.get(run) or modules.keys() - others}
     parcel = json.dumps({"run": run, "modules": wanted, "options": options}).encode()
     return first + _frame(zlib.compress(parcel, _LEVEL)) + _frame(nvml)
@@ -112,9 +114,9 @@ def _modules() -> dict[str, str]:
 
 
 @cache
-def _compressed_pynvml() -> bytes:
-    """pynvml's source as installed here; found, not imported (its import costs 0.1 s and 16 MB)."""
+def pynvml() -> bytes:
+    """What the probe needs of pynvml's source as installed here; found, not imported (that costs 0.1 s and 16 MB)."""
     spec = importlib.util.find_spec("pynvml")
     if spec is None or spec.origin is None:
         return b""
-    return zlib.compress(Path(spec.origin).read_bytes(), _LEVEL)
+    return pruned(Path(spec.origin).read_text("utf-8"), _modules()["nvml"]).encode()

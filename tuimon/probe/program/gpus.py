@@ -11,7 +11,7 @@ import threading
 import time
 import zlib
 
-from . import nvml, procfs
+from . import forked, nvml, procfs
 
 DEADLINE = 0.4
 """Seconds that a sample waits for the driver (8 GPUs take 60 ms; rare outliers 130)."""
@@ -34,7 +34,6 @@ class Gpus:
     def __init__(self, source, speech):
         self.source = source  # pynvml's source, compressed
         self.speech = speech
-        self.code = None  # its code object, marshalled, once a child has compiled it
         self.lock = threading.Lock()
         self.shared = mmap.mmap(-1, 8)
         self.pid = None
@@ -242,31 +241,10 @@ def die_with_parent():
 
 
 def compiled(source):
-    """pynvml's code object, compiled in a fork of its own: the compiler's 16 MB go with it."""
+    """pynvml's code object."""
     path = os.environ.get("TUIMON_PYNVML")
     text = procfs.read(path, 4 << 20, whole=True) if path else zlib.decompress(source) if source else b""
-    read, write = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        status = 1
-        try:
-            os.close(read)
-            content = memoryview(marshal.dumps(compile(text, "pynvml.py", "exec")))
-            while content:
-                content = content[os.write(write, content) :]
-            status = 0
-        finally:
-            os._exit(status)
-    os.close(write)
-    pieces = []
-    while True:
-        piece = os.read(read, 1 << 16)
-        if not piece:
-            break
-        pieces.append(piece)
-    os.close(read)
-    os.waitpid(pid, 0)
-    return marshal.loads(b"".join(pieces))
+    return marshal.loads(forked.compiled({"pynvml": text})["pynvml"])
 
 
 def without_library(failed, code):

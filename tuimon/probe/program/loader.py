@@ -4,6 +4,7 @@ Executed by the bootstrap line, not imported; `f` is stdin's buffer, left behind
 """
 
 import json
+import marshal
 import sys
 import zlib
 from importlib.machinery import ModuleSpec
@@ -30,10 +31,9 @@ class Memory:
         return
 
     def exec_module(self, module):
-        """Run a module's source; it is dropped then, it is not needed twice."""
-        name = module.__name__[len(PACKAGE) + 1 :] or "__init__"
-        source = self.modules.pop(name)
-        exec(compile(source, "<tuimon probe>/%s.py" % name, "exec"), module.__dict__)
+        """Run a module; its text, or code, is dropped then, it is not needed twice."""
+        code = self.modules.pop(module.__name__[len(PACKAGE) + 1 :] or "__init__")
+        exec(marshal.loads(code) if isinstance(code, bytes) else code, module.__dict__)
 
 
 def receive(stdin):
@@ -49,7 +49,10 @@ def start(stdin):
     """Load what stdin brings and run it until stdin ends."""
     parcel = json.loads(zlib.decompress(receive(stdin)).decode("utf-8"))
     nvml = receive(stdin)
-    sys.meta_path.insert(0, Memory(parcel["modules"]))
+    memory = Memory(parcel.pop("modules"))
+    sys.meta_path.insert(0, memory)
+    forked = __import__(PACKAGE + ".forked", fromlist=["compiled"])
+    memory.modules = forked.compiled(memory.modules)
     program = __import__(PACKAGE + "." + parcel["run"], fromlist=["run"])
     program.run(stdin, parcel["options"], nvml)
 

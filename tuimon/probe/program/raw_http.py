@@ -1,7 +1,7 @@
 """One HTTP question over a raw socket (http.client costs 6 MB): never a proxy, a redirect or a second try."""
 
+import _socket  # `socket` makes enums of 300 constants: 0.4 MB, and nothing here wants it
 import errno
-import socket
 import time
 
 LIMIT = 65536
@@ -19,10 +19,12 @@ class Answer:
 
 def connect(address, port, timeout):
     """A connected socket. Raises OSError."""
-    family = socket.AF_INET6 if ":" in address else socket.AF_INET
-    if family == socket.AF_INET and not address.replace(".", "").isdigit():
+    family = _socket.AF_INET6 if ":" in address else _socket.AF_INET
+    if family == _socket.AF_INET and not address.replace(".", "").isdigit():
+        import socket  # noqa: PLC0415  (only where the server is bound to a name)
+
         return socket.create_connection((address, port), timeout)
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock = _socket.socket(family, _socket.SOCK_STREAM)
     try:
         sock.settimeout(timeout)
         sock.connect((address, port))
@@ -77,7 +79,7 @@ def answer(sock, deadline, sink, limit):
     while taken < limit:
         left = deadline - time.monotonic()
         if left <= 0:
-            raise socket.timeout("timeout")
+            raise _socket.timeout("timeout")
         sock.settimeout(left)
         try:
             piece = sock.recv(65536)
@@ -126,7 +128,7 @@ def encrypt(sock):
 
 def words(error):
     """What happened, in a word or two."""
-    if isinstance(error, socket.timeout):
+    if isinstance(error, _socket.timeout):
         return "timeout"
     known = {
         errno.ECONNREFUSED: "refused",
