@@ -61,3 +61,14 @@ async def test_a_recording_shows_what_was_watched() -> None:
         await stage.press("o", "2")
         await stage.crank()
         assert stage.has("a recording shows what was watched")
+
+
+async def test_a_click_on_a_row_chooses_it_too() -> None:
+    watching = Choosing(several())
+    async with TuimonApp(watching, Settings()).run_test(size=(80, 24)) as pilot:
+        stage = Stage(pilot.app, pilot, watching)  # type: ignore[arg-type]  # Textual's pilot forgets whose it is
+        await stage.crank()
+        await stage.press("o")
+        await stage.crank()
+        await pilot.click("#sheet", offset=(10, 2))
+        assert watching.seen == [52]

@@ -48,11 +48,6 @@ def read_only(_view: LaunchView) -> str | None:
     return "tuimon was started read-only"
 
 
-def not_built(_view: LaunchView) -> str | None:
-    """Listed so that the key is kept; says that it is not there yet."""
-    return "not built yet"
-
-
 class Action(Struct, frozen=True):
     """Something a key does."""
 
@@ -71,7 +66,7 @@ class Action(Struct, frozen=True):
     """It makes the server do something; taken away by --read-only."""
 
 
-def _ask(name: str, key: str, words: str, footer: int, why: Why = not_built, *, touches: bool = False) -> Action:
+def _ask(name: str, key: str, words: str, footer: int, why: Why, *, touches: bool = False) -> Action:
     return Action(name, (key,), name.replace("_", " "), words, "Ask the host", footer, why, touches)
 
 
@@ -213,8 +208,8 @@ def keys_of(action: Action) -> str:
 
 
 def key_table(actions: tuple[Action, ...] = ACTIONS) -> str:
-    """The table of keys for the README, in Markdown; what is not built yet is left out."""
-    listed = [a for a in actions if not a.id.startswith("pane_") and a.why is not not_built]
+    """The table of keys for the README, in Markdown."""
+    listed = [a for a in actions if not a.id.startswith("pane_")]
     rows = [f"| `{'` `'.join(dict.fromkeys(map(shown, a.keys)))}` | {a.help} |" for a in listed]
     if len(listed) < len(actions):
         rows.append("| `1`–`7` | Go to a pane: launch, GPUs, log growth, signs of life, processes, health, log |")

@@ -44,6 +44,8 @@ SOON, SOON_FOR = 0.02, 10.0
 """Seconds between looks, and for how long, until the first data come: somebody waits for them."""
 SAID = 5.0
 """Seconds that a message stays in the last line."""
+LAST = 99
+"""Importance in the footer of keys that only some screens have there."""
 STILL = 5.0
 """Seconds without a new view (it is replaced each second) after which the collector itself is in doubt."""
 
@@ -236,7 +238,9 @@ class TuimonApp(Canvas, inherit_bindings=False):
         actions = self._footer_actions()
         footer.said, footer.paused, footer.troubled = said, paused, self._troubled()
         footer.keys = tuple((a.id, shown(a.keys[0]), a.word, self.why(a) is None) for a in actions if a.keys)
-        footer.order = tuple(action.id for action in sorted(actions, key=lambda action: action.footer))
+        # What a screen of its own names first is what it is for.
+        rank = {action.id: action.footer or (LAST if place else 0) for place, action in enumerate(actions)}
+        footer.order = tuple(sorted(rank, key=rank.__getitem__))
         if screen.HINTS:
             screen.query_one("#banner", Banner).keys = self._banner_keys(self.shown_on(screen))
         screen.show(self.shown_on(screen))
@@ -279,7 +283,7 @@ class TuimonApp(Canvas, inherit_bindings=False):
                 self.register_theme(theme)
             for complaint in complaints:
                 self.say(complaint)
-            if self.theme in known and not complaints:
+            if self.theme in known:
                 self.refresh_css(animate=False)
                 self._retheme(known[self.theme])
 

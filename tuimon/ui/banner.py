@@ -126,9 +126,15 @@ def _head(view: LaunchView, width: int, *, gap: str, bare: bool = False) -> Row:
     room = width - width_of(start) - width_of(end) - 1
     if bare:
         said = ()
-    elif width_of(said) > room:  # the time goes first, then the words are cut; the suspect stays
-        said = ((shorten(clean(verdict.headline), room if room >= 8 else 0), "reddim"),)
+    elif width_of(said) > room:  # the time goes first, then what the suspect says too, then the words are cut
+        said = ((shorten(_unsaid(clean(verdict.headline), end), room if room >= 8 else 0), "reddim"),)
     return spread((*start, *said), end, width, "reddim")
+
+
+def _unsaid(headline: str, end: Row) -> str:
+    """Without the host that it begins with, where the suspect names it."""
+    host, _, rest = headline.partition(": ")
+    return rest if rest and any(f" {host}" in text for text, _ in end) else headline
 
 
 def _evidence(view: LaunchView) -> list[Row]:
@@ -202,7 +208,7 @@ def _tight(view: LaunchView, width: int, keys: tuple[tuple[str, str], ...]) -> l
         [((f"first error: {clean(view.error)}", "reddim"),)] if view.error and verdict.state == "crashed" else []
     )
     pieces += [((f"{clean(m.milestone)}: {_brief(clean(m.because))}", "reddim"),) for m in verdict.missing[:1]]
-    pieces += _evidence(view)[1:]  # that the log is silent stands in the head
+    pieces += [row for row in _evidence(view) if row[0][0] != "log silent"]  # that stands in the head
     room = width - width_of(hints) - 1
     words = flow(pieces, room, (" · ", "reddim")) or fit(pieces[0] if pieces else (), room, "reddim")
     return [_head(view, width, gap=" "), spread(words, hints, width, "reddim")]

@@ -122,7 +122,7 @@ class Doing:
     def _launches(self) -> None:
         from tuimon.ui.launches import LaunchesScreen  # noqa: PLC0415  first paint need not wait for it
 
-        self._push(LaunchesScreen(self._app.watching, self._app.say))
+        self._push(LaunchesScreen(self._app.watching, self._app.say, self._app.key("findings")))
 
     def _help(self) -> None:
         from tuimon.ui.listings import HelpScreen  # noqa: PLC0415  first paint need not wait for it
@@ -185,8 +185,9 @@ class Doing:
 
     def _timed(self, text: str) -> None:
         def go(board: BoardScreen) -> None:
-            if not board.log_pane.jump_to_time(text.strip()):
-                self._app.say(f"no line of the log is at {text.strip()!r} or later")
+            clock = text.strip()
+            if not board.log_pane.jump_to_time(f"0{clock}" if clock[1:2] == ":" else clock):
+                self._app.say(f"no line of the log is at {clock!r} or later")
 
         self._on_board(go)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from textwrap import wrap
 from typing import ClassVar
 
 from textual.binding import Binding, BindingType
@@ -25,8 +26,10 @@ class LaunchesScreen(SheetScreen):
         for number in range(1, MOST + 1)
     ]
 
-    def __init__(self, watching: Watching, say: Callable[[str], None]) -> None:
+    def __init__(self, watching: Watching, say: Callable[[str], None], findings: str) -> None:
+        """`findings` is the key that shows earlier launches."""
         super().__init__()
+        self._findings = findings
         self._watching = watching
         self._say = say
         self._shown: tuple[RunningView, ...] = ()
@@ -37,8 +40,8 @@ class LaunchesScreen(SheetScreen):
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         self._shown = view.launches[:MOST]
         lines = [_row(number, one, view.now, width) for number, one in enumerate(self._shown, 1)]
-        hint: Row = (("a digit shows that one; what was seen of this one stays among the earlier launches (i)", "dim"),)
-        return [*lines, (), fit(hint, width)]
+        kept = f"what was seen of this one stays among the earlier launches ({self._findings})"
+        return [*lines, (), *(((piece, "dim"),) for piece in wrap(f"a digit or a click shows that one; {kept}", width))]
 
     def clicked(self, line: int) -> None:
         self.action_choose(line + 1)

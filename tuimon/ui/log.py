@@ -15,7 +15,7 @@ from tuimon.ui.loglines import rule
 from tuimon.ui.pane import Pane
 from tuimon.ui.reader import Reader
 from tuimon.ui.rows import Row, cells, clean
-from tuimon.ui.sieve import Test
+from tuimon.ui.sieve import Test, is_at, passes
 
 SILENT = 10.0
 """Seconds without a line after which the end of the log says so."""
@@ -146,8 +146,13 @@ class Log(Pane):
         """Go to the first line at this time of the log or later; False when there is none."""
         if self.view is not None:
             self.reader.take(self.view.lines)
+        before = self.reader.cursor
         self.reader.cursor = None if self.reader.lines is None else self.reader.lines.first - 1
-        return self.jump(lambda line: line.clock is not None and line.clock >= clock, back=False)
+        # First where the clock passes it: a log from before midnight begins later in the day than it ends.
+        found = self.jump(passes(clock), back=False) or self.jump(is_at(clock), back=False)
+        if not found:
+            self.reader.cursor = before
+        return found
 
     def sift(self, *, lens: bool | None = None, pattern: tuple[re.Pattern[str], bool] | None = None) -> None:
         """Show only some lines."""

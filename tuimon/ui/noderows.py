@@ -77,11 +77,14 @@ def row(node: NodeView, look: Columns, width: int, *, cursor: bool) -> Row:
         (left(clean(node.host), look.host), "suspect" if node.suspect else text),
         (" ", text),
         (left(name, WORD), loud or text),
-        (f" {right(silence(node), SILENT)}", text if node.red or node.suspicious else dim),
+    ]
+    still = silence(node)
+    if node.unseen and node.note is not None and not still and cells(node.note) > look.text:
+        return fit((*spans, (f"  {clean(node.note)}", text)), width, text)  # it has nothing else to show
+    spans += [
+        (f" {right(still, SILENT)}", text if node.red or node.suspicious else dim),
         (f" {right(gpus(node), GPUS)}", text),
     ]
-    if node.unseen and node.note is not None and cells(node.note) > look.text:
-        return fit((*spans, (f" {clean(node.note)}", text)), width, text)  # it has nothing else to show
     if look.strip:
         spans += [(" ", text), *_strip(node, look.strip, text)]
     if look.phase:

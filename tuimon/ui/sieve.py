@@ -45,6 +45,25 @@ def is_milestone(line: LogLine) -> bool:
     return line.severity == "milestone"
 
 
+def is_at(clock: str) -> Test:
+    """A test for lines at this time of the day or later."""
+    return lambda line: line.clock is not None and line.clock >= clock
+
+
+def passes(clock: str) -> Test:
+    """A test for lines at this time of the day or later after one that was earlier; asked in the order of the log."""
+    before = False
+
+    def test(line: LogLine) -> bool:
+        nonlocal before
+        if line.clock is None:
+            return False
+        before = before or line.clock < clock
+        return before and line.clock >= clock
+
+    return test
+
+
 class Sieve:
     """A window over the lines that pass a test, filled piece by piece; keeps `Lines`."""
 

@@ -8,7 +8,9 @@ from itertools import zip_longest
 from tuimon.diagnose.groups import Place, StackGroup, group, wait_words
 from tuimon.launch.events import Stacks
 from tuimon.launch.lasting import age
+from tuimon.launch.steps import Advice, Do
 from tuimon.launch.view import LaunchView
+from tuimon.ui.pressing import pressing
 from tuimon.ui.rows import Row, clean, cut, fit, flow, width_of
 from tuimon.ui.sheet import SheetScreen
 from tuimon.ui.words import clock, waits
@@ -37,7 +39,7 @@ class StacksScreen(SheetScreen):
     def rows(self, view: LaunchView, width: int, height: int) -> list[Row]:  # noqa: ARG002  scrolled by the sheet
         reading = self._busy() in {"stacks", "native"}
         if view.stacks is None:
-            words = "reading stacks…" if reading else "no stacks have been read yet: press s"
+            words = "reading stacks…" if reading else pressing(Advice(("no stacks have been read yet: ", Do("stacks"))))
             return [(), ((words, "accent" if reading else "dim"),)]
         if self._grouped is None or self._grouped[0] is not view.stacks:
             self._grouped = (view.stacks, group(view.stacks))
