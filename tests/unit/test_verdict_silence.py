@@ -29,6 +29,15 @@ def test_a_launch_that_writes_is_starting() -> None:
     assert story.states() == ["starting"]
 
 
+@pytest.mark.parametrize(("running", "words"), [(True, "CUDA graphs"), (False, "after “CUDA graphs”")])
+def test_a_phase_that_has_ended_is_not_said_to_run(running: bool, words: str) -> None:
+    story = Story(2)
+    story.says("Capture cuda graph")
+    story.tells(phase="CUDA graphs", phase_running=running)
+    verdict = story.runs(3)
+    assert (verdict.state, verdict.headline) == ("starting", words)
+
+
 def test_amber_at_ten_seconds_red_at_twenty() -> None:
     story = hung()
     onset = story.now

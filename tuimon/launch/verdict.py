@@ -318,7 +318,8 @@ def _before_ready(run: Run, now: float) -> Reason:
             words = f"waits as it may: {run.told.allowed_wait}"
         return Reason("quiet", log.last or run.began, words, "compiling" if freshest is run.vitals.compilers else None)
     phase = run.told.phase
-    return Reason("starting", run.told.phase_since or run.began, phase or "starting")
+    words = "starting" if phase is None else phase if run.told.phase_running else f"after “{phase}”"
+    return Reason("starting", run.told.phase_since or run.began, words)
 
 
 def _stalled(run: Run, bears: Limits) -> Reason:
