@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from tuimon.headless import wait as waiting
-from tuimon.headless.progress import ERASE, Progress, short, words
+from tuimon.headless.progress import ERASE, Progress, words
 from tuimon.headless.wait import Answer, Outcome, Until, Wish, exit_code, outcome
 from tuimon.launch.events import RankStack, Report, Stacks
 from tuimon.launch.state import Launch
@@ -257,7 +257,3 @@ def test_nothing_from_outside_reaches_the_terminal_as_escape_code() -> None:
     Progress(stream).tell(words(bad))
     written = stream.getvalue().replace(ERASE, "")
     assert not set(written) & set("\x1b\a\u202e\x9b\r")
-
-
-def test_durations_read_like_a_clock() -> None:
-    assert [short(59.9), short(61), short(3720)] == ["59 s", "1 m 01 s", "1 h 02 m"]

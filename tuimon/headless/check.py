@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from tuimon.headless import exit_codes
 from tuimon.headless.plain import plain, say
-from tuimon.headless.progress import short
 from tuimon.headless.ways import commands
+from tuimon.launch.lasting import age
 from tuimon.launch.view import RED, LaunchView, State
 from tuimon.watch.live import LiveWatch
 
@@ -128,7 +128,7 @@ def words(view: LaunchView) -> str:
     lines = [f"{view.host}: {final_state(view)}: {verdict.headline}"]
     if view.link.state != "up" and view.link.reason:
         lines = [f"{view.host}: unreachable: {view.link.reason}"]
-    lines += [f"  {e.sign}{'' if e.age is None else f', {short(e.age)} ago'}: {e.text}" for e in verdict.evidence]
+    lines += [f"  {e.sign}{'' if e.age is None else f', {age(e.age)} ago'}: {e.text}" for e in verdict.evidence]
     lines += [f"  missing: {m.milestone}: {m.because}" for m in verdict.missing]
     lines += [f"  suspect: {s.rank or s.pid}: {s.reason}" for s in verdict.suspects]
     if verdict.unseen:

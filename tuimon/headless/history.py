@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 
 from tuimon.headless import exit_codes
 from tuimon.headless.plain import plain, say
-from tuimon.headless.progress import short
 from tuimon.history.launched import Launched
 from tuimon.history.store import Store
+from tuimon.launch.lasting import age
 
 SCHEMA = "tuimon.history/1"
 
@@ -58,12 +58,12 @@ def words(launches: list[Launched], host: str | None) -> str:
     lines = []
     for launch in launches:
         when = datetime.fromtimestamp(launch.started).astimezone().strftime("%Y-%m-%d %H:%M")
-        ready = f" after {short(launch.ready_s)}" if launch.ready_s is not None and launch.outcome == "ready" else ""
+        ready = f" after {age(launch.ready_s)}" if launch.ready_s is not None and launch.outcome == "ready" else ""
         kind = f" ({launch.kind})" if launch.kind else ""
         what = " ".join(word for word in (launch.engine, launch.model) if word) or "unknown server"
         lines.append(plain(f"{when}  {launch.outcome}{ready}{kind}  {launch.host}  {what}"))
         flags = " ".join(f"{name}={value}" for name, value in launch.flags.items())
         longest = sorted(launch.phases.items(), key=lambda item: -item[1])[:4]
-        times = ", ".join(f"{name} {short(seconds)}" for name, seconds in longest if seconds >= 1)
+        times = ", ".join(f"{name} {age(seconds)}" for name, seconds in longest if seconds >= 1)
         lines += [plain(f"    {part}") for part in (flags, times) if part]
     return "\n".join(lines)

@@ -7,6 +7,7 @@ import sys
 from typing import TextIO
 
 from tuimon.headless.plain import plain, say
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView, PhaseView
 
 ERASE = "\r\x1b[K"
@@ -25,7 +26,7 @@ class Progress:
         """Say where the launch is."""
         if self._redraws:
             width = max(20, shutil.get_terminal_size().columns) - 1
-            text = plain(f"{words(view)} · waiting {short(waited)}", width)
+            text = plain(f"{words(view)} · waiting {age(waited)}", width)
             if text != self._shown:
                 self._shown = text
                 self._send(ERASE + text)
@@ -33,7 +34,7 @@ class Progress:
         step, text = _step(view), words(view)
         if step != self._shown and text != self._said:
             self._said = text
-            say(plain(f"[{short(waited)}] {text}"), self._stream)
+            say(plain(f"[{age(waited)}] {text}"), self._stream)
         self._shown = step
 
     def tell(self, text: str) -> None:
@@ -79,23 +80,13 @@ def words(view: LaunchView) -> str:
 def phase_words(phase: PhaseView) -> str:
     """A phase with how far it is."""
     share = f" {phase.count / phase.total:.0%} ({phase.count:g}/{phase.total:g})" if phase.count and phase.total else ""
-    eta = f", ETA {short(phase.eta)}" if phase.eta is not None else ""
+    eta = f", ETA {age(phase.eta)}" if phase.eta is not None else ""
     return f"{phase.name}{share.replace('%', ' %')}{eta}" + (f", {phase.note}" if phase.note else "")
 
 
 def running(view: LaunchView) -> PhaseView | None:
     """The phase that runs now."""
     return next((phase for phase in reversed(view.phases) if phase.state == "running"), None)
-
-
-def short(seconds: float) -> str:
-    """`34 s`, `2 m 05 s`, `1 h 02 m`."""
-    whole = int(seconds)
-    if whole < 60:
-        return f"{whole} s"
-    if whole < 3600:
-        return f"{whole // 60} m {whole % 60:02} s"
-    return f"{whole // 3600} h {whole % 3600 // 60:02} m"
 
 
 def _step(view: LaunchView) -> tuple[object, ...]:

@@ -12,6 +12,7 @@ from tuimon.config import config_dir
 from tuimon.engines.grammar import Library, library
 from tuimon.headless.exit_codes import FINE, USAGE
 from tuimon.launch.gaps import Gaps, LogGap
+from tuimon.launch.lasting import duration
 from tuimon.launch.reading import Reading
 from tuimon.launch.told import Told
 from tuimon.launch.view import LogLine, PhaseView
@@ -165,13 +166,13 @@ class ReadLog:
         lines = [f"{self.name} · {' · '.join(word for word in what if word)} · {self.lines:,} lines · {self.state}"]
         ready = self._since(told.ready)
         if self._fold.ready_line is not None:
-            after = f" after {_duration(ready)}" if ready is not None else ""
+            after = f" after {duration(ready)}" if ready is not None else ""
             lines.append(f"  ready{after} (line {self._fold.ready_line[1] + 1})")
         reasons = dict(self.missing)
         lines.extend(_phase_words(phase, reasons.get(phase.name)) for phase in told.phases)
         for gap in self.gaps:
             start = self._since(gap.start) or 0.0
-            lines.append(f"  silent for {_duration(gap.length)} after line {gap.line}, {_duration(start)} in")
+            lines.append(f"  silent for {duration(gap.length)} after line {gap.line}, {duration(start)} in")
         if told.error is not None:
             place = self._fold.file_lines.get(told.error.line)
             where = f", line {place + 1}" if place is not None else ""
@@ -191,19 +192,10 @@ class ReadLog:
 def _phase_words(phase: PhaseView, missing: str | None) -> str:
     state = "missing" if missing else phase.state
     bar = f"{phase.count:.0f}/{phase.total:.0f}" if phase.total and phase.count is not None else ""
-    seconds = _duration(phase.seconds) if phase.seconds is not None and state == "done" else ""
+    seconds = duration(phase.seconds) if phase.seconds is not None and state == "done" else ""
     word = missing or phase.note or ("" if state == "done" else state)
     return f"  {_MARKS[state]} {phase.name:<20} {bar:>9} {seconds:>12}  {word}".rstrip()
 
 
 def _key(line: LogLine) -> dict[str, object]:
     return {"rank": line.rank, "clock": line.clock, "severity": line.severity, "rule": line.rule, "text": line.text}
-
-
-def _duration(seconds: float) -> str:
-    """`8 m 31 s`, `4.1 s`."""
-    if seconds < 60:
-        return f"{seconds:.1f} s"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes:02d} m" if hours else f"{minutes} m {rest:02d} s"

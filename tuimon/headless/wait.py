@@ -14,8 +14,9 @@ from tuimon.headless import check, exit_codes
 from tuimon.headless.beside import Beside
 from tuimon.headless.diagnose import on_stall
 from tuimon.headless.plain import say
-from tuimon.headless.progress import Progress, short
+from tuimon.headless.progress import Progress
 from tuimon.launch.events import AnyEvent, Finding
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 from tuimon.watch.live import LiveWatch
 from tuimon.watch.recorded import record
@@ -219,5 +220,5 @@ def document(answer: Answer, began: float, way: Way | None = None) -> dict[str, 
 
 def words(answer: Answer) -> str:
     """The answer for a reader."""
-    lines = [check.words(answer.view), f"  {answer.outcome.replace('_', ' ')} after {short(answer.waited)}"]
+    lines = [check.words(answer.view), f"  {answer.outcome.replace('_', ' ')} after {age(answer.waited)}"]
     return "\n".join([*lines, *(f"  saved: {path}" for path in answer.saved)])

@@ -16,6 +16,7 @@ from tuimon.config import Settings
 from tuimon.hosts import pick
 from tuimon.hosts.host import Asking, Host
 from tuimon.launch.events import AnyEvent, Gap
+from tuimon.launch.lasting import age
 from tuimon.launch.view import LaunchView
 from tuimon.watch.asking import Question
 from tuimon.watch.board import Believing, Board
@@ -185,7 +186,7 @@ class LiveWatch:
                     await within(clock, board.rest(), board.came.wait())
             now = clock.now()
             if now - last > STOPPED:
-                board.post(Gap(of="tuimon", since=last, reason=f"tuimon stood still for {now - last:.0f} s"))
+                board.post(Gap(of="tuimon", since=last, reason=f"tuimon stood still for {age(now - last)}"))
             last = now
             board.tick()
 
