@@ -122,7 +122,7 @@ class FakeReading:
         """Any text is life, at the time at which it was written."""
         at = at if written is None else written
         self.now = structs.replace(
-            self.now, lines=self.now.lines + 1, last_life=at, last_text=at, last_life_text=text.decode()
+            self.now, lines=self.now.lines + 1, last_life=at, last_news=at, last_text=at, last_life_text=text.decode()
         )
 
     def reset(self, event: LogReset) -> None:

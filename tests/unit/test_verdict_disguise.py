@@ -150,6 +150,18 @@ def _an_own_line_that_waits(story: Story, log: Log, second: int) -> None:
         log(f"[rank3] still waiting for the other ranks ({second} s)")
 
 
+def _a_heartbeat_in_words_of_its_own(story: Story, log: Log, second: int) -> None:
+    if second % 5 == 0:
+        log(
+            f"[2026-03-04 10:15:{second % 60:02}] [monitor pid=4711] rank 3 alive, {second} s in barrier 17, rss 8.1 GB"
+        )
+
+
+def _kubernetes(story: Story, log: Log, second: int) -> None:
+    if second % 5 == 3:
+        log(f'INFO:     10.0.0.7:{40000 + second} - "GET /v1/health/ready HTTP/1.1" 503 Service Unavailable')
+
+
 def _an_exporter_in_the_tree(story: Story, log: Log, second: int) -> None:
     story.others = [Rank(900, None, name="dcgm-exporter", does="imports")]
 
@@ -164,6 +176,7 @@ NOISES = [
     _prometheus, _a_link_that_spikes, _a_driver_that_breathes, _a_busy_neighbour_on_the_network,
     _a_shell_that_asks_now_and_then, _an_exporter_in_the_tree, _an_idle_pool_of_compile_workers,
     _a_neighbour_that_takes_memory, _an_own_line_that_waits, _a_thread_that_exports_metrics,
+    _kubernetes,
     _a_thread_that_calls_nvidia_smi,
 ]  # fmt: skip
 
@@ -190,6 +203,17 @@ def test_and_with_all_of_the_noise_at_once(hang: Callable[[Story], None]) -> Non
     hang(story)
     _plays(story, log, NOISES)
     assert story.launch.verdict.state in RED, story.launch.verdict
+
+
+@pytest.mark.parametrize("hang", [hang for hang in HANGS if hang is not _one_spins])
+def test_a_heartbeat_in_words_of_its_own_hides_no_hang(hang: Callable[[Story], None]) -> None:
+    """Beside a busy host whose GPU rests, such a line may be the word of one that computes: only stacks tell."""
+    story, log = _loading()
+    hang(story)
+    _plays(story, log, [_a_heartbeat_in_words_of_its_own])
+    assert story.launch.verdict.state in RED
+    heard = next(evidence for evidence in story.launch.verdict.evidence if evidence.sign == "log")
+    assert "comes again and again" in heard.text
 
 
 @pytest.mark.parametrize("interval", [5.0, 10.1, 15.0])

@@ -265,6 +265,19 @@ def test_a_rank_that_is_relaunched_by_its_supervisor_under_the_same_root_is_not_
     _calm(story)
 
 
+@pytest.mark.parametrize("seen", ["its GPUs work", "its GPUs cannot be seen", "its host computes", "it counts"])
+def test_the_same_line_again_and_again_is_the_only_word_of_one_that_works(seen: str) -> None:
+    """Steps of a training, or what a daemon elsewhere fetches: what stands beside the line tells what it is worth."""
+    story, log = _told()
+    story.everybody("sleeps" if seen == "it counts" else "spins", "works" if seen == "its GPUs work" else "idle")
+    if seen == "its GPUs cannot be seen":
+        story.gpus = None
+    for step in range(60):
+        log(f"fetched {step}/600 blocks" if seen == "it counts" else f"[2026-03-04 10:15:12] step {step} loss 2.{step}")
+        story.runs(5)
+    _calm(story)
+
+
 def test_a_thousand_requests_then_none_leaves_no_debt() -> None:
     """The last status of a batch stays in the log for ever: it is no request that runs."""
     story, log = _ready()

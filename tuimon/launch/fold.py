@@ -16,6 +16,7 @@ from tuimon.launch.clock import LogClock, Moment
 from tuimon.launch.facts import Facts
 from tuimon.launch.failures import Failures
 from tuimon.launch.logbook import Logbook, Note, plain, shown_severity
+from tuimon.launch.refrains import Refrains
 from tuimon.launch.segments import Segment
 from tuimon.launch.served import Serving
 from tuimon.launch.timeline import ALONE, Progress, Timeline
@@ -53,6 +54,9 @@ class Fold:
         self.ranks: set[str] = set()
         self.life: tuple[float, bytes] | None = None
         """When the last line that counts as a sign of life came, and the line."""
+        self.news: float | None = None
+        """When the last such line came that was no refrain."""
+        self._refrains = Refrains()
         self.heartbeat: tuple[float, bytes] | None = None
         self.ready: Moment | None = None
         self.ready_line: tuple[int, int] | None = None
@@ -91,7 +95,13 @@ class Fold:
                 last = None
                 self._special(line, number, at, shape)
         if last is not None:
-            self.life = (at, last)
+            self._lives(last, at)
+
+    def _lives(self, line: bytes, at: float) -> None:
+        """A line counts as a sign of life; of a server that is ready nobody asks for news."""
+        self.life = (at, line)
+        if self.ready is not None or not self._refrains.is_one(line, at):
+            self.news = at
 
     def _special(self, line: bytes, number: int, at: float, shape: Shape) -> None:
         bar = bars.parse(line) if shape[1] else None
@@ -104,7 +114,7 @@ class Fold:
         found = self.matcher.run(line, shape[0])
         if found is None:
             self.book.plain(line, at)
-            self.life = (at, line)
+            self._lives(line, at)
         else:
             self._found(line, found, number, at)
 
@@ -114,7 +124,7 @@ class Fold:
         place = self.book.add(line, at, self._note(rule, rank or parts.process))
         role = rule.role
         if role not in _LIFELESS:
-            self.life = (at, line)
+            self._lives(line, at)
         if rule.severity in {"error", "fatal"}:
             self._error(found, place, number, at)
         if role is not None:
@@ -142,7 +152,7 @@ class Fold:
         place = self.book.add(line, at, Note("error", name, self._rank(parts) or parts.process))
         self.file_lines[place] = number
         self.last_error = place
-        self.life = (at, line)
+        self.life, self.news = (at, line), at
         if found is not None and found.rule.role == "ended":
             self.ends(found, place, number, at)
         elif self.failures.fatal() is not None and self.ended is None:
@@ -192,7 +202,7 @@ class Fold:
             drawn, rest = line[: bar.end], line[bar.end :]
             found = self.matcher.find(drawn)
             if self.redraw(bar, found, at):
-                self.life = (at, drawn)
+                self.life, self.news = (at, drawn), at
             self.book.add(drawn, at, Note("progress", found.rule.name if found else None, bar=bar.name or "·"))
             if not rest.strip():
                 return

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from tuimon.launch.kinds import SPINS
-from tuimon.launch.rates import total
+from tuimon.launch.rates import most, total
 from tuimon.launch.told import LogError
 
 if TYPE_CHECKING:
@@ -85,6 +85,13 @@ def host_seen(run: Run) -> bool:
     """Whether the host would tell work from idleness: faults or I/O of the processes can be read."""
     rates = run.vitals.rates
     return any(total(rates, field) is not None for field in ("minor", "rchar", "read"))
+
+
+def idles(run: Run) -> bool:
+    """Whether all that could work can be seen, and nothing does: processes asleep, or spinning for want of work."""
+    if not host_seen(run) or not run.gpus.seen or any(card.working for card in run.gpus.ours):
+        return False
+    return most(run.vitals.rates, "cpu") < COMPUTES or any(card.spins for card in run.gpus.ours)
 
 
 def _gpu_would_decide(run: Run) -> bool:

@@ -136,7 +136,7 @@ class Reading:
         old = self.fold
         self._start(self._voice, old.book)
         self.fold.learn(old.facts)
-        self.fold.version, self.fold.life = old.version, old.life
+        self.fold.version, self.fold.life, self.fold.news = old.version, old.life, old.news
 
     def _times(self, segments: list[Segment], at: float, written: float | None) -> None:
         """What the times in these lines say: only the newest line counts, and where silences are looked for, all."""
@@ -159,7 +159,7 @@ class Reading:
         text = self._splitter.pending
         bar = bars.parse(text) if text else None
         if bar is not None and bar.end == len(text) and self.fold.redraw(bar, self.fold.matcher.find(text), at):
-            self.fold.life = (at, text)
+            self.fold.life, self.fold.news = (at, text), at
 
     def lines(self) -> Window:
         """A frozen window over the lines: take it where the log is read, read it on any thread."""
@@ -171,12 +171,16 @@ class Reading:
         pending: Entry = (text[:4096], self._text_at or 0.0, note)
         return self.fold.book.window(pending)
 
+    def _is_up(self) -> bool:
+        """A node that follows has done all that it does before the first node is ready."""
+        fold, told = self.fold, self.fold.facts
+        return fold.ready is None and told is not None and told.follows and fold.timeline.only_ready_is_left()
+
     def told(self, now: float) -> Told:
         """What is known at `now`."""
         fold, server, told = self.fold, self._server, self.fold.facts
-        timeline, failures = fold.timeline, fold.failures
+        timeline, failures, up = fold.timeline, fold.failures, self._is_up()
         (phase, running, since), instant = timeline.phase(), self.clock.instant
-        up = fold.ready is None and told is not None and told.follows and timeline.only_ready_is_left()
         return Told(
             engine=fold.grammar.title if fold.grammar else (server.engine if server else None),
             version=fold.version or (server.version if server else None),
@@ -187,6 +191,7 @@ class Reading:
             lines=fold.book.end,
             last_life=fold.life[0] if fold.life else None,
             last_life_text=plain(fold.life[1])[:300] if fold.life else None,
+            last_news=fold.news,
             last_text=self._text_at,
             last_heartbeat=fold.heartbeat[0] if fold.heartbeat else None,
             heartbeat_text=plain(fold.heartbeat[1])[:300] if fold.heartbeat else None,

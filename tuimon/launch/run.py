@@ -27,6 +27,7 @@ from tuimon.launch.events import (
 from tuimon.launch.gpus import Gpus
 from tuimon.launch.growth import Growth
 from tuimon.launch.health import HealthStrip
+from tuimon.launch.patience import idles
 from tuimon.launch.reading import Reading
 from tuimon.launch.told import Told
 from tuimon.launch.view import Episode, ServerView
@@ -166,7 +167,7 @@ class Run:
         """The log cannot be followed."""
         self.log_trouble = event.reason
         log = self.vitals.log
-        self.vitals.tell(self.reading.told(event.at))
+        self.vitals.tell(self.reading.told(event.at), idle=idles(self))
         if log.readable and self.silence(event.at) < self.patience.quiet:
             others = self.vitals.last(but_log=True)
             log.lost_alone = others is None or event.at - others >= self.patience.quiet
@@ -203,7 +204,7 @@ class Run:
         if self._held and now - self._held[0].at >= HELD_SECONDS:
             self._read_held()
         self.told = self.reading.told(now)
-        self.vitals.tell(self.told)
+        self.vitals.tell(self.told, idle=idles(self))
         self._note_pending(now)
         self.idles_calmly = self.idles_calmly or (self.ready_at is not None and serving.idles_calmly(self, now))
         return self.told

@@ -53,6 +53,8 @@ class Told(Struct, frozen=True):
     last_life: float | None = None
     """Last new text that counts as a sign of life (not our own probes, heartbeats, or a bar with the same counter)."""
     last_life_text: str | None = None
+    last_news: float | None = None
+    """The same without lines that come again and again; they count only where something may work unseen."""
     last_text: float | None = None
     """Last new text of any kind."""
     last_heartbeat: float | None = None

@@ -37,15 +37,19 @@ class LogLife(Sign):
         self.lost_alone = False
         """It was the only sign of life then."""
 
-    def tell(self, told: Told) -> None:
-        """Take what the log told."""
+    def tell(self, told: Told, *, idle: bool = False) -> None:
+        """Take what the log told. `idle`: all that could work is seen and does not, so a refrain proves nothing."""
         if self.lost:
             return
+        life = told.last_news if idle else told.last_life
         if told.last_text is not None or told.lines:
             self.visible = self.readable = True
+        if life is not None:
+            self.seen(life)
         if told.last_life is not None:
-            self.seen(told.last_life)
-            self.text = (told.last_life_text or "").strip()[:80] or "it grew"
+            said = (told.last_life_text or "").strip()
+            again = self.last is None or told.last_life > self.last
+            self.text = f"only a line that comes again and again: {said[:60]}" if again else said[:80] or "it grew"
         if told.last_heartbeat is not None and (self.last is None or told.last_heartbeat > self.last):
             self.text = f"only “still waiting” lines: {(told.heartbeat_text or '').strip()[:60]}"
 
@@ -123,9 +127,9 @@ class Vitals:
         for sign in self._sampled:
             sign.see(look)
 
-    def tell(self, told: Told) -> None:
-        """Take what the log told."""
-        self.log.tell(told)
+    def tell(self, told: Told, *, idle: bool = False) -> None:
+        """Take what the log told, of a launch that is seen to be idle or is not."""
+        self.log.tell(told, idle=idle)
         self.answers.tell(told)
 
     def moved(self, event: Stacks) -> None:
