@@ -269,7 +269,13 @@ def useless_draft() -> LaunchView:
     """Ready, but the draft model does nothing."""
     view = serving()
     return replace(
-        view, verdict=replace(view.verdict, alarms=("useless_draft",)), serving=ServingView(3, 0, 61.0, 1.0, NOW - 2)
+        view,
+        verdict=replace(
+            view.verdict,
+            alarms=("useless_draft",),
+            advice=Advice((Do("checkpoint"), ": compare the draft model's tensor names with the target's")),
+        ),
+        serving=ServingView(3, 0, 61.0, 1.0, NOW - 2),
     )
 
 

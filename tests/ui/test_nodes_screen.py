@@ -51,13 +51,13 @@ async def test_the_silent_node_stands_first_and_the_banner_names_it() -> None:
 
 async def test_what_has_no_room_is_counted_and_scrolled_to() -> None:
     async with staged(sixty_four(), (80, 24)) as stage:
-        assert stage.has("▾ 48 more below")
+        assert stage.has("▾ 49 more below")
         await stage.press("pagedown", "pagedown")
         await stage.draw()
         assert stage.has("more above", "more below")
         await stage.press("G")
         await stage.draw()
-        assert stage.has("▴ 48 more above")
+        assert stage.has("▴ 49 more above")
         assert under_cursor(stage) == "node64"
         await stage.press("g")
         await stage.draw()

@@ -342,7 +342,10 @@ def _below(view: LaunchView, width: int) -> list[Row]:
         length = view.serving.accept_length if view.serving else None
         if "useless_draft" in verdict.alarms and length is not None:
             words = f"accept length {length:.1f}: {words}"
-        return [((" ▲ ", "amber"), (shorten(words, width - 4), "amberdim"))]
+        if verdict.advice and verdict.state in {"ready", "serving"}:  # elsewhere the first line says it
+            words = f"{words}. {clean(pressing(verdict.advice))}"
+        pieces = wrap(words, max(10, width - 6), break_on_hyphens=False)
+        return [((" ▲ " if not place else "   ", "amber"), (piece, "amberdim")) for place, piece in enumerate(pieces)]
     if view.broken or link.state not in {"refused", "lost"}:
         return []
     why = [] if _fits(view, width) else [clean(link.reason or "")]
