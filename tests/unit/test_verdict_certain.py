@@ -72,10 +72,71 @@ def test_a_worker_without_a_title_yet_that_vanishes_beside_its_twin_is_certain()
     story.others = [Rank(301, None, title=SPAWNED), Rank(302, None, title=SPAWNED)]
     story.runs(5)
     story.others = story.others[:1]
-    verdict = story.runs(2)
+    verdict = story.runs(3)
     assert verdict.state == "stalled"
     assert verdict.certain
     assert [s.pid for s in verdict.suspects] == [302]
+
+
+def test_a_pool_of_workers_that_ends_within_a_second_or_two_has_done_its_work() -> None:
+    story = _alive()
+    story.others = [Rank(301 + i, None, title=SPAWNED) for i in range(3)]
+    story.runs(5)
+    for _ in range(3):
+        story.others = story.others[1:]
+        story.runs(1)
+    story.runs(10)
+    assert not set(story.states()) & RED
+
+
+LOADER = "python3 train.py --epochs 3"
+
+
+def _training(loaders: int = 0) -> Story:
+    story = Story(0, real_log=True, engine="torchrun", argv=("torchrun", "--nproc-per-node", "2", "train.py"))
+    story.others = [Rank(201 + i, None, title=LOADER, does="imports") for i in range(2)]
+    story.others += [Rank(301 + i, None, ppid=201 + i % 2, title=LOADER, does="imports") for i in range(loaders)]
+    story.runs(5)
+    return story
+
+
+def test_a_data_loader_that_is_glimpsed_as_a_zombie_is_no_dead_rank() -> None:
+    story = _training(4)
+    story.others[-1].does = "zombie"
+    story.runs(1)
+    story.others = story.others[:-1]
+    story.runs(10)
+    assert not set(story.states()) & RED
+
+
+def test_data_loaders_are_no_suspects_where_a_rank_stands_still() -> None:
+    story = _training(4)
+    for rank in story.others:
+        rank.does = "sleeps"
+    story.others[0].does = "spins"
+    verdict = story.runs(25)
+    assert [suspect.pid for suspect in verdict.suspects] == [202]
+
+
+@pytest.mark.parametrize("end", ["zombie", "vanishes"])
+def test_a_rank_of_a_training_that_has_done_its_part_is_waited_for_by_nobody(end: str) -> None:
+    story = _training()
+    story.others[1].does = "zombie"
+    story.others = story.others[: 2 if end == "zombie" else 1]
+    story.runs(60)
+    assert not set(story.states()) & RED
+    story.others[0].does = "sleeps"
+    assert story.runs(25).state in RED
+
+
+@pytest.mark.parametrize("end", ["zombie", "vanishes"])
+def test_one_whose_death_silences_the_others_at_once_is_the_reason(end: str) -> None:
+    story = _training()
+    story.others[0].does = "spins"
+    story.others[1].does = "zombie"
+    story.others = story.others[: 2 if end == "zombie" else 1]
+    verdict = story.runs(4)
+    assert (verdict.kind, [suspect.pid for suspect in verdict.suspects]) == ("rank killed", [202])
 
 
 def test_a_lone_child_that_vanishes_matters_only_if_silence_follows() -> None:

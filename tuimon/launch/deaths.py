@@ -16,6 +16,10 @@ NO_SECOND_LOOK = 2.5
 """Seconds after which one look is enough, where samples come more slowly than that."""
 TOGETHER = 2.5
 """Seconds within which a parent spawns the workers of one group."""
+OUTLIVED = 1.2
+"""Seconds by which its twins outlive a worker that did not end with them."""
+REAPED = 0.5
+"""Seconds of being a zombie after which nobody is about to wait for it."""
 OOM_SECONDS = 15.0
 """An oom kill this short before a death of ours is its cause; others' processes are killed too."""
 
@@ -32,6 +36,8 @@ class Death(Struct, frozen=True):
     oom: bool = False
     stopped: bool = False
     """It was stopped or frozen before: such a process does not end by itself, so no second look is needed."""
+    twins: frozenset[int] = frozenset()
+    """Who was spawned together with it: certain once one of them has outlived it, nothing if all end together."""
 
 
 class Halt(Struct, frozen=True):
@@ -80,6 +86,7 @@ class Deaths:
                 del self._known[pid]
             elif process.state in "ZX":
                 self._lost(known, at, "zombie")
+        self._look_again(now, at)
         self._see_old_zombies(sample, at)
         self._remember(sample, at)
         self._see_halts(now, at)
@@ -96,8 +103,20 @@ class Deaths:
         stopped = process.pid in self._halts
         if not (known.worker or stopped) or process.pid in self._missed:
             return
-        certain = known.titled or how == "zombie" or stopped or self._has_twin(known)
-        self._missed[process.pid] = Death(process.pid, process.rank, at, how, certain, stopped=stopped)
+        certain = known.titled or stopped
+        twins = frozenset[int]() if certain else self._twins(known)
+        self._missed[process.pid] = Death(process.pid, process.rank, at, how, certain, stopped=stopped, twins=twins)
+
+    def _look_again(self, now: dict[int, Process], at: float) -> None:
+        """Who ends as it should is a zombie for a moment, and its twins end with it."""
+        for pid, death in self._missed.items():
+            process = now.get(pid) if pid in self._known else None  # one that was dead when we came proves less
+            stays = process is not None and process.state in "ZX" and at - death.at >= REAPED
+            alone = at - death.at >= OUTLIVED and any(
+                twin in self._known and twin not in self._missed for twin in death.twins
+            )
+            if not death.certain and (stays or alone):
+                self._missed[pid] = structs.replace(death, certain=True)
 
     def _see_old_zombies(self, sample: Sample, at: float) -> None:
         """A zombie that was never seen alive has no title any more; beside a rank of the same name it was one too."""
@@ -107,14 +126,18 @@ class Deaths:
             if process.state in "ZX" and not known and (process.name, process.ppid) in ranks:
                 self._missed[process.pid] = Death(process.pid, process.rank, at, "zombie", certain=False)
 
-    def _has_twin(self, lost: _Known) -> bool:
-        """A worker spawned together with this one lives on: so this was no child that had done its work."""
-        return is_worker(lost.process) and any(
-            is_worker(known.process)
+    def _twins(self, lost: _Known) -> frozenset[int]:
+        """Workers spawned together with this one that live on: so it was no child that had done its work."""
+        if not is_worker(lost.process):
+            return frozenset()
+        return frozenset(
+            pid
+            for pid, known in self._known.items()
+            if pid != lost.process.pid
+            and pid not in self._missed
+            and is_worker(known.process)
             and known.process.ppid == lost.process.ppid
             and abs(known.since - lost.since) <= TOGETHER
-            for pid, known in self._known.items()
-            if pid != lost.process.pid and pid not in self._missed
         )
 
     def _remember(self, sample: Sample, at: float) -> None:

@@ -55,10 +55,28 @@ def ranks_of(processes: Iterable[Process]) -> list[Process]:
     spawned = [process for process in alive if is_worker(process)]
     if spawned:
         return spawned
-    parents = {process.ppid for process in alive}
-    heavy = [process for process in alive if (process.rss or 0) >= LOADED and not _helps(process)]
+    forks = _forks(alive)
+    parents = {process.ppid for process in alive if process.pid not in forks}
+    heavy = [
+        process for process in alive
+        if (process.rss or 0) >= LOADED and not _helps(process) and process.pid not in forks
+    ]  # fmt: skip
     leaves = [process for process in heavy if process.pid not in parents]
     return leaves if len(leaves) > 1 else heavy
+
+
+def _forks(alive: list[Process]) -> set[int]:
+    """Copies of a process that itself has a parent here: the data loaders of a rank below its launcher, no ranks.
+
+    Copies of the first process may be its ranks.
+    """
+    known = {process.pid: process for process in alive}
+    forks = set()
+    for process in alive:
+        parent = known.get(process.ppid)
+        if parent is not None and parent.ppid in known and process.title and process.title == parent.title:
+            forks.add(process.pid)
+    return forks
 
 
 def _helps(process: Process) -> bool:

@@ -203,7 +203,7 @@ def _gpu_lost(run: Run, now: float) -> Reason | None:
 
 def _dead(run: Run, now: float) -> Reason | None:
     """A rank is a zombie or has vanished: the others wait for it for ever."""
-    dead = [death for death in run.deaths.deaths(now) if death.certain or _unmourned(run, death, now)]
+    dead = [death for death in run.deaths.deaths(now) if _sure(run, death) or _unmourned(run, death, now)]
     if not dead:
         return None
     first = min(dead, key=lambda death: death.at)
@@ -228,6 +228,11 @@ def _dead(run: Run, now: float) -> Reason | None:
     answers = run.health.answered_at is not None and run.health.answered_at > first.at
     state: State = "failing" if run.ready_at is not None and answers else "stalled"
     return Reason(state, first.at, f"{names} {how}, the others wait for it", kind, certain=True, suspects=suspects)
+
+
+def _sure(run: Run, death: Death) -> bool:
+    """In a training a process without a rank's title may have done its part, and wait as a zombie for the others."""
+    return death.certain and (run.told.serves or death.rank is not None or death.stopped or death.oom)
 
 
 def _may_be_leaving(run: Run, first: Death, now: float) -> bool:
