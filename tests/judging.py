@@ -257,8 +257,7 @@ class Story:
                 Gpu(
                     index=i,
                     mem_used=self.gpu_memory[i],
-                    procs={rank.pid: self.gpu_memory[i]},
-                    **(GPU_DOES[does] | self.gpu_more.get(i, {})),
+                    **({"procs": {rank.pid: self.gpu_memory[i]}} | GPU_DOES[does] | self.gpu_more.get(i, {})),
                 )
                 for i, (does, rank) in enumerate(zip(self.gpus, self.ranks, strict=False))
             )

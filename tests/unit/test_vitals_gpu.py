@@ -31,6 +31,34 @@ def test_a_spinning_collective_is_no_work_although_it_shows_100_percent() -> Non
     assert card.word() == "100 % busy, no work"
 
 
+@pytest.mark.parametrize(
+    ("idle", "spin", "limit"),
+    [(118.0, 120.0, 700.0), (60.0, 88.0, 400.0), (70.0, 132.0, 700.0), (27.0, 35.0, 72.0), (150.0, 240.0, 1000.0)],
+    ids=["H200", "A100", "H100", "L4", "B200"],
+)
+def test_a_spin_is_no_work_whatever_it_costs_on_other_gpus(idle: float, spin: float, limit: float) -> None:
+    story = Story(1)
+    story.everybody("spins")
+    for power, util in ((idle, 0.0), (spin, 100.0)):
+        story.gpu_more[0] = {"util": util, "mem_util": 0.0, "power": power, "power_limit": limit, "sm_clock": 1410}
+        story.runs(5)
+    assert _last_work(story) is None
+    assert story.launch.gpus.cards[0].spins
+
+
+def test_the_power_of_a_card_in_slices_is_the_neighbours_too() -> None:
+    story = Story(1)
+    story.everybody("spins")
+    story.gpu_more[0] = {
+        "util": None, "mem_util": None, "power": 330.0, "procs": {101: 1000 * MIB, 9999: 1000 * MIB},
+    }  # fmt: skip
+    story.runs(30)
+    assert _last_work(story) is None
+    assert story.launch.verdict.state == "quiet"
+    assert story.runs(40).state == "spinning"
+    assert "the GPUs cannot be read" in story.launch.verdict.headline
+
+
 def test_memory_traffic_is_work() -> None:
     assert _last_work(_story("idle", "works")) is not None
 

@@ -19,11 +19,12 @@ SETTLED_SHARE = 0.02
 OVER_IDLE = 1.09
 """Measured: spinning collectives idle + 2 W (≤ 1.03 of idle), graph capture ≥ 1.15 of idle."""
 OVER_IDLE_SPINNING = 1.25
-"""At 100 % utilisation without memory traffic the spin itself costs power; real work costs far more (690 W of 118)."""
+"""At 100 % utilisation the spin itself costs power, on some GPUs a third of idle and more. So this counts only where
+memory traffic cannot be read; where it is read as none, a busy GPU works only if it is loud (690 W of 118)."""
 LOUD_SHARE = 0.5
 """Over half of the power limit is work even where idle was never seen."""
 LOUD_WATTS = 300.0
-"""No GPU idles at this; needed where the limit is not told."""
+"""Where the limit is not told. No GPU of 700 W idles or spins at this."""
 DRAM_WORK = 0.1
 """% of peak bandwidth. Measured: 0.00-0.03 idle and spinning, 0.8 and more at the lightest work."""
 BUSY_UTIL = 90.0
@@ -43,7 +44,7 @@ def _is_loud(gpu: Gpu) -> bool:
     """Power that no idle GPU draws."""
     if gpu.power is None:
         return False
-    return gpu.power > LOUD_WATTS or bool(gpu.power_limit and gpu.power > LOUD_SHARE * gpu.power_limit)
+    return gpu.power > (LOUD_SHARE * gpu.power_limit if gpu.power_limit else LOUD_WATTS)
 
 
 class Card:
@@ -73,6 +74,8 @@ class Card:
             gpu = structs.replace(gpu, dram_active=None)  # GPM's first sample has nothing to compare with
         self.now = gpu
         self.pids = tuple(sorted(pid for pid in gpu.procs or {} if pid in tree))
+        if gpu.util is None and len(self.pids) < len(gpu.procs or {}):
+            gpu = structs.replace(gpu, power=None)  # a slice of a card (MIG): its power is the neighbours' too
         self._learn(gpu, at)
         self.working = self._works(gpu)
         self.work = self._share(gpu)
@@ -103,7 +106,10 @@ class Card:
             return False
         if _is_loud(gpu):
             return True
-        margin = OVER_IDLE_SPINNING if (gpu.util or 0) >= BUSY_UTIL else OVER_IDLE
+        spins = (gpu.util or 0) >= BUSY_UTIL
+        if spins and (gpu.mem_util is not None or gpu.dram_active is not None):
+            return False
+        margin = OVER_IDLE_SPINNING if spins else OVER_IDLE
         return self.idle is not None and gpu.power > margin * self.idle
 
     def _learn(self, gpu: Gpu, at: float) -> None:

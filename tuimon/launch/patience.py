@@ -100,7 +100,7 @@ def _gpu_would_decide(run: Run) -> bool:
     busy = cpu is None or cpu >= SPINS
     if run.gpus.none_here:
         busy = any((rate.cpu or 0.0) >= COMPUTES_HERE for rate in run.vitals.rates.values())
-    elif run.gpus.seen:
+    elif any(card.work is not None for card in run.gpus.ours):
         return False
     return run.vitals.stacks.looks < STACK_LOOKS and busy
 
