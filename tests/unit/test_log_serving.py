@@ -106,6 +106,14 @@ def test_a_draft_model_of_which_hardly_anything_is_accepted_is_useless(method: s
     assert reading.told(1061.0).useless_draft is useless
 
 
+def test_a_draft_model_that_does_nothing_is_warned_of_where_it_begins() -> None:
+    """The alarm stands in the banner as long as it is so; a warning each second would hide all others."""
+    reading = serving(decode("2.81") + decode("1.00") * 3 + decode("2.81") + decode("1.00") * 2)
+    lines = reading.lines()
+    kinds = [line.severity for line in lines.slice(lines.first, lines.end) if "Decode batch" in line.text]
+    assert kinds == ["info", "warning", "info", "info", "info", "warning", "info"]
+
+
 def test_a_prefill_is_a_milestone_once_and_routine_while_it_serves() -> None:
     """The lens shows what is not routine: after the warm-up each request writes such a line."""
     prefill = "Prefill batch, #new-seq: 1, #new-token: 6, #cached-token: 0, #running-req: 0, #queue-req: 0, "

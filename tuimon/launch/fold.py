@@ -76,6 +76,8 @@ class Fold:
         self.relaunched = False
         self._names: dict[int, str] = {}
         self._notes: dict[tuple[str, str | None, RuleSeverity], Note] = {}
+        self._serving_rules: dict[str | None, str] = {}
+        """By rank, the rule of its last line with numbers of requests."""
         self._other_bars: dict[str, Progress] = {}
         self.learn(None)
 
@@ -178,10 +180,15 @@ class Fold:
         return note
 
     def _routine(self, rule: Rule, rank: str | None) -> bool:
-        """A line of serving is a milestone once, in the warm-up: after that each request writes it."""
-        if rule.role != "serving" or rule.severity != "milestone" or rule.phase is None:
+        """Each request writes lines of serving: the first of the warm-up is a milestone, the first of a row a warning."""
+        if rule.role != "serving":
             return False
-        return self.ready is not None or self.timeline.began(rule.phase, rank or ALONE)
+        if rule.phase is not None:
+            return self.ready is not None or self.timeline.began(rule.phase, rank or ALONE)
+        again = self._serving_rules.get(rank) == rule.name
+        if again or len(self._serving_rules) < _MOST_RANKS:
+            self._serving_rules[rank] = rule.name
+        return again
 
     def _rank(self, parts: Prefix) -> str | None:
         rank = parts.rank

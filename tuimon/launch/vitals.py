@@ -49,15 +49,20 @@ class LogLife(Sign):
         if told.last_life is not None:
             said = (told.last_life_text or "").strip()
             again = self.last is None or told.last_life > self.last
-            self.text = f"only a line that comes again and again: {said[:60]}" if again else said[:80] or "it grew"
+            self.text = f"only a line that comes again and again: {_start(said, 60)}" if again else _start(said, 80)
         if told.last_heartbeat is not None and (self.last is None or told.last_heartbeat > self.last):
-            self.text = f"only “still waiting” lines: {(told.heartbeat_text or '').strip()[:60]}"
+            self.text = f"only “still waiting” lines: {_start((told.heartbeat_text or '').strip(), 60)}"
 
     def lose(self, reason: str) -> None:
         """It cannot be read (any more): from now on its silence says nothing."""
         was_read = self.readable or self.last is not None
         self.lost, self.readable = True, False
         self.hidden(f"cannot be read any more: {reason}" if was_read else reason)
+
+
+def _start(line: str, most: int) -> str:
+    """The beginning of a line, with a mark where it goes on."""
+    return (line if len(line) <= most else f"{line[: most - 1].rstrip()}…") or "it grew"
 
 
 class Answers(Sign):
