@@ -180,7 +180,7 @@ class Fold:
         return note
 
     def _routine(self, rule: Rule, rank: str | None) -> bool:
-        """Each request writes lines of serving: the first of the warm-up is a milestone, the first of a row a warning."""
+        """Each request writes lines of serving: the first in the warm-up is a milestone, the first of a row warns."""
         if rule.role != "serving":
             return False
         if rule.phase is not None:
