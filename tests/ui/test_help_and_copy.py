@@ -38,9 +38,11 @@ async def test_b_goes_to_warnings_and_errors() -> None:
         await stage.press("b")
         assert stage.has("✖ 15:00:00     an error")
         await stage.press("b")
-        assert "no warning or error below" in stage.line(-1)
+        assert "no warning or error below: on from the start" in stage.line(-1)
+        assert stage.has("▲ 15:00:00     a warning")
         await stage.press("B")
-        assert stage.has("a warning")
+        assert "no warning or error above: on from the end" in stage.line(-1)
+        assert stage.has("✖ 15:00:00     an error")
 
 
 def test_copying_asks_the_terminal_and_in_tmux_also_the_one_outside(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -306,7 +306,7 @@ def _plain(view: LaunchView) -> tuple[str, list[str]]:
     shape = {"waiting": "◌", "starting": "▸", "finished": "■"}.get(verdict.state, "·")
     words = clean(verdict.headline)
     if verdict.state == "waiting":
-        words = words or f"for a launch on {clean(view.host)}"
+        words = words.removeprefix("waiting ") or f"for a launch on {clean(view.host)}"
     pieces = [words] if words and words.upper() != NAMES[verdict.state] else []
     if verdict.state == "starting":
         pieces += _progress(view, words)

@@ -26,7 +26,7 @@ def beginning(view: LaunchView, width: int) -> list[Row]:
         lines = _whole(f"no link to {host}: {clean(link.reason or 'lost')}", width)
     else:
         lines = [(NOW, (f"connecting to {host}", "strong"), (f"  {clean(link.detail or '')}", "dim"))]
-    lines += _server(view)
+    lines += _server(view, width)
     if server is not None and server.log_note:
         lines.append((("  ", "text"), (clean(server.log_note), "accent")))
     return [fit(line, width) for line in lines]
@@ -38,15 +38,14 @@ def _whole(words: str, width: int, mark: tuple[str, str] = BAD, ink: str = "text
     return [(mark if not place else ("  ", "text"), (piece, ink)) for place, piece in enumerate(pieces)]
 
 
-def _server(view: LaunchView) -> list[Row]:
+def _server(view: LaunchView, width: int) -> list[Row]:
     server = view.server
     if server is None:
-        up = view.link.state == "up"
         look = "waiting for a launch: SGLang, vLLM, TensorRT-LLM, llama.cpp or torchrun; it is found by itself"
-        first: Row = (
-            (NOW, (look, "strong")) if up else (LATER, ("finds the server: its ranks, port, model and log", "faint"))
-        )
-        return [first, (LATER, ("follows its log from the start of the launch", "faint"))]
+        first = _whole("finds the server: its ranks, port, model and log", width, LATER, "faint")
+        if view.link.state == "up":
+            first = _whole(look, width, NOW, "strong")
+        return [*first, *_whole("follows its log from the start of the launch", width, LATER, "faint")]
     found: Row = (DONE, (f"found pid {server.pid}", "text"), (f"  {clean(server.model or '')}", "dim"))
     if server.log is None:
         return [found, (BAD, ("its log cannot be followed", "text"))]

@@ -208,8 +208,11 @@ class Doing:
         self._on_board(go)
 
     def _jump(self, board: BoardScreen, test: Test, words: str, *, back: bool) -> None:
-        if not board.log_pane.jump(test, back=back):
-            self._app.say(f"{words} {'above' if back else 'below'}")
+        if board.log_pane.jump(test, back=back):
+            return
+        again = board.log_pane.jump(test, back=back, around=True)
+        on = f": on from the {'end' if back else 'start'}" if again else ""
+        self._app.say(f"{words} {'above' if back else 'below'}{on}")
 
     def _next_error(self) -> None:
         self._on_board(lambda board: self._jump(board, is_error, "no error line", back=False))

@@ -136,9 +136,11 @@ class Log(Pane):
         self.redraw()
         return found
 
-    def jump(self, test: Test, *, back: bool) -> bool:
-        """Go to the next line that passes; False when there is none."""
-        found = self.reader.jump(test, self._room[1], back=back)
+    def jump(self, test: Test, *, back: bool, around: bool = False) -> bool:
+        """Go to the next line that passes, or to the first from the other end; False when there is none."""
+        lines = self.reader.lines
+        start = (lines.end - 1 if back else lines.first) if around and lines is not None else None
+        found = self.reader.jump(test, self._room[1], back=back, start=start)
         self.redraw()
         return found
 
