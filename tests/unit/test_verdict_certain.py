@@ -379,10 +379,12 @@ def test_a_gpu_that_is_lost_is_certain(xid: int, red: bool) -> None:
         assert [s.rank for s in verdict.suspects] == ["TP1"]
 
 
-def test_the_kernels_word_for_a_lost_gpu_counts() -> None:
+def test_the_kernels_word_for_a_lost_gpu_counts_for_one_that_does_nothing() -> None:
     story = _alive()
     story.apply(Finding(at=story.now, source="kernel", kind="xid", text="Xid 79: off the bus", severity="fatal"))
-    assert story.runs(1).state == "crashed"
+    assert story.runs(5).state not in RED
+    story.everybody("sleeps")
+    assert story.runs(12).state == "crashed"
 
 
 @pytest.mark.parametrize(("ready", "state"), [(True, "failing"), (False, "stalled")])

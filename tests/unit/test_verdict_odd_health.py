@@ -278,6 +278,29 @@ def test_the_same_line_again_and_again_is_the_only_word_of_one_that_works(seen: 
     _calm(story)
 
 
+def test_a_training_that_said_it_was_done_goes_on_with_its_next_part_and_hangs_there() -> None:
+    story = Story(2, real_log=True, engine="torchrun", argv=("torchrun", "--nproc-per-node", "2", "train.py"))
+    log = Log(story)
+    story.everybody("imports", "works")
+    story.runs(5)
+    log("{'train_runtime': '6.444', 'train_samples_per_second': '248.3', 'train_loss': '6.932', 'epoch': '0.4'}")
+    assert story.runs(3).state == "finished"
+    for step in range(10):
+        log(f"second part: {step}/400 loss 2.{step}")
+        story.runs(5)
+    assert story.launch.verdict.state == "starting"
+    story.everybody("sleeps", "idle")
+    assert story.runs(25).state == "stalled"
+
+
+@pytest.mark.parametrize("line", ["No space left on device", "Cannot allocate memory"])
+def test_a_cache_that_cannot_be_written_is_survived(line: str) -> None:
+    story, log = _told()
+    log(f"[2026-03-04 10:15:12 TP0] could not write /root/.cache/kernels/1a2b.so: {line}")
+    story.runs(30)
+    _calm(story)
+
+
 def test_a_thousand_requests_then_none_leaves_no_debt() -> None:
     """The last status of a batch stays in the log for ever: it is no request that runs."""
     story, log = _ready()

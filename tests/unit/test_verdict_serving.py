@@ -240,8 +240,35 @@ def test_a_rank_killed_while_serving_is_certain_and_failing_while_the_port_answe
 def test_vllms_status_line_that_just_stops_is_a_hang() -> None:
     story = _ready()
     story.tells(engine="vllm", serving=ServingView(2, 0, 93.0, None, story.now), last_tokens=story.now)
-    assert story.runs(30).state not in RED
+    assert story.runs(20).state not in RED
     assert story.runs(10).state == "failing"
+
+
+def test_and_sooner_after_one_that_told_of_requests_without_a_token() -> None:
+    story = _ready()
+    story.tells(engine="vllm", serving=ServingView(2, 0, 93.0, None, story.now), last_tokens=story.now)
+    story.runs(10)
+    story.tells(serving=ServingView(2, 0, 0.0, None, story.now))
+    assert story.runs(9).state not in RED
+    assert story.runs(7).state == "failing"
+
+
+def test_a_status_line_that_comes_seldom_is_none_that_stopped_where_a_gauge_says_that_nobody_asks() -> None:
+    story = _ready()
+    story.tells(engine="vllm", serving=ServingView(2, 0, 93.0, None, story.now), last_tokens=story.now)
+    for _ in range(20):
+        _metrics(story, 0, 100)
+        story.runs(5)
+    assert not set(story.states()) & RED
+
+
+def test_bytes_that_lay_unread_while_tokens_came_are_nobodys_request() -> None:
+    story = _ready()
+    story.ranks[0].more = {"unread_bytes": 40}
+    for _ in range(3):
+        story.tells(last_tokens=story.now)
+        story.runs(10)
+    assert story.runs(300).state not in RED
 
 
 def test_vllms_last_status_line_says_zero_and_is_no_hang() -> None:

@@ -15,8 +15,12 @@ if TYPE_CHECKING:
 
 FRESH = 15.0
 """Seconds for which a gauge may be believed: /metrics is read every 5 s, vLLM writes its line every 10 s."""
-STATUS = 35.0
-"""Seconds without vLLM's status line: three of them are missing."""
+STATUS = 22.0
+"""Seconds without vLLM's status line, which comes each 10 s while requests run: two of them are missing."""
+STATUS_AT_ZERO = 15.0
+"""The same after one that told of requests and of no token: it is the last that a hang writes."""
+REQUEST_BEFORE = 5.0
+"""Seconds before the last token from which on unread bytes may be requests; older ones are something else's."""
 CALM = 10.0
 """Seconds of idleness without a spinning GPU that show how this server idles."""
 HEARTBEAT = 90.0
@@ -83,7 +87,7 @@ def _spins(run: Run, now: float) -> Trouble | None:
         return None
     # Some servers spin while idle (seen: 16 ranks, 100 % without a request). It is a hang only if work is pending, or
     # if this server is known to idle calmly.
-    pending = run.running(now) or run.unread_since is not None or run.health.bad
+    pending = run.running(now) or _unread(run, worked) is not None or run.health.bad
     if not (pending or run.idles_calmly):
         return None
     names = gpu_names(card.index for card in cards)
@@ -115,13 +119,17 @@ def _stuck_requests(run: Run, now: float) -> Trouble | None:
             f"{running} request{'s' if running > 1 else ''} running, but no token comes",
             max(worked, run.pending_since),
         )
-    if run.unread_since is not None and run.attention.looked(run.unread_since, now) >= limit:
-        return Trouble(
-            "hang while serving",
-            "requests wait unread in its sockets, and no token comes",
-            max(worked, run.unread_since),
-        )
+    unread = _unread(run, worked)
+    if unread is not None and run.attention.looked(unread, now) >= limit:
+        words = "requests wait unread in its sockets, and no token comes"
+        return Trouble("hang while serving", words, max(worked, unread))
     return None
+
+
+def _unread(run: Run, worked: float) -> float | None:
+    """Since when requests wait unread. What lay there while tokens came is nobody's request."""
+    since = run.unread_since
+    return since if since is not None and since >= worked - REQUEST_BEFORE else None
 
 
 def _status_stopped(run: Run, now: float) -> Trouble | None:
@@ -129,7 +137,10 @@ def _status_stopped(run: Run, now: float) -> Trouble | None:
     serving = run.told.serving
     if (run.told.engine or "").lower() != "vllm" or serving is None or serving.at is None or not serving.running:
         return None
-    if now - serving.at < STATUS or run.attention.looked(max(_worked(run), serving.at), now) < _limit(run):
+    late = STATUS if serving.tokens_per_second else STATUS_AT_ZERO
+    if run.running(now) == 0 or run.attention.looked(serving.at, now) < late:
+        return None
+    if run.attention.looked(_worked(run), now) < _limit(run):
         return None
     return Trouble("hang while serving", f"its status line stopped with {serving.running} running", serving.at)
 

@@ -34,7 +34,7 @@ LOST_XIDS = {
 STILL_OPEN = 5.0
 """Seconds after a fatal line for which an open port means nothing: the front process takes a moment to notice."""
 OUTLIVED = 20.0
-"""Seconds of further log life after a "fatal" line that, with another sign of life, prove that it was not."""
+"""Seconds of further log life after a last word that, with another sign of life, prove that it was not."""
 OTHER_SIGN = 5.0
 LEAVING = 10.0
 """Seconds within which a server that was asked to end is gone: without a log only that tells it from a death."""
@@ -180,9 +180,17 @@ def _culprits(run: Run) -> tuple[Suspect, ...]:
 
 
 def _closing(run: Run) -> Reason | None:
-    """It was asked to end, and is on its way."""
+    """It was asked to end, and is on its way; a training that said it was done may have another part to do."""
     ended = run.told.ended
-    return Reason("finished", ended, "ending, as asked", certain=True) if ended is not None else None
+    if ended is None or (not run.told.serves and _went_on(run, ended)):
+        return None
+    return Reason("finished", ended, "ending, as asked", certain=True)
+
+
+def _went_on(run: Run, since: float) -> bool:
+    """New lines, and other signs of life, came for long after that."""
+    lines, others = run.told.last_news, run.vitals.last(but_log=True)
+    return lines is not None and others is not None and min(lines, others) - since > OUTLIVED
 
 
 def _gpu_lost(run: Run, now: float) -> Reason | None:
@@ -192,7 +200,9 @@ def _gpu_lost(run: Run, now: float) -> Reason | None:
         for card in run.gpus.ours
         if card.now.xid in LOST_XIDS
     ]
-    words += [finding.text for finding in run.findings if finding.kind == "xid" and finding.severity == "fatal"]
+    if run.silence(now) >= run.patience.quiet:
+        # The kernel's word may be about a GPU of others: it counts for one that does nothing.
+        words += [finding.text for finding in run.findings if finding.kind == "xid" and finding.severity == "fatal"]
     if not words:
         return None
     ranks = {process.pid: process.rank for process in run.processes}
