@@ -240,6 +240,10 @@ class Sshd:
         return f"{self.user}@127.0.0.1:{self.port}"
 
     @property
+    def pid(self) -> int:
+        return self._process.pid
+
+    @property
     def known_hosts(self) -> Path:
         return self.home / ".ssh" / "known_hosts"
 

@@ -13,13 +13,15 @@ import pytest
 from tests.ssh.conftest import start_sshd
 from tests.ssh.faults import until
 from tuimon.config import Settings
+from tuimon.hosts import dial
 from tuimon.hosts.errors import ChannelRefused
+from tuimon.hosts.ssh import SshHost
+from tuimon.hosts.turns import Turns
 from tuimon.launch.events import AnyEvent, Finding, LogText, Sample
 from tuimon.watch.live import LiveWatch
 
 if TYPE_CHECKING:
     from tests.ssh.conftest import Sshd
-    from tuimon.hosts.ssh import SshHost
 
 Start = Callable[..., "Sshd"]
 
@@ -103,3 +105,16 @@ def test_an_account_that_may_only_copy_files_is_said_in_its_own_words(started: S
         until(lambda: watch.view.link.state == "up")
     finally:
         watch.stop()
+
+
+async def test_of_many_hosts_behind_one_sshd_none_is_refused_for_coming_all_at_once(
+    started: Start, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A jump host that all share; its MaxStartups, 10 unless someone changed it, counts those not logged in yet."""
+    hosts = [started("MaxStartups 10").host()]
+    hosts += [SshHost(hosts[0].name) for _ in range(23)]
+    monkeypatch.setattr(dial, "HANDSHAKES", Turns(8))  # however slow this machine is
+    try:
+        assert await asyncio.gather(*(host.connect() for host in hosts)) == [None] * 24
+    finally:
+        await asyncio.gather(*(host.close() for host in hosts))

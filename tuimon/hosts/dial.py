@@ -19,6 +19,7 @@ from msgspec import Struct
 from tuimon.hosts import hostkey, keyring
 from tuimon.hosts.address import Address, parse
 from tuimon.hosts.errors import BadSshConfig, HostError
+from tuimon.hosts.turns import Turns
 from tuimon.hosts.words import refused
 
 CONNECT_TIMEOUT = 10.0
@@ -28,6 +29,10 @@ KEEPALIVE = 5
 KEEPALIVE_COUNT = 3
 """A link is lost after KEEPALIVE × (this + 1) seconds without an answer."""
 _MOST_HOPS = 8
+HANDSHAKES = Turns(8, longest=1.0)
+"""At a time. One takes 20–30 ms of our CPU, and with 64 at once the screen gets its share of that; and sshd refuses at
+random what goes beyond ten (MaxStartups), also on the jump host that all of them share. One that takes longer than a
+second only waits for the other side: it holds up nobody."""
 # Its warnings would be written over the screen.
 logging.getLogger("asyncssh").addHandler(logging.NullHandler())
 _CONFIGS = ("~/.ssh/config", "/etc/ssh/ssh_config")
@@ -175,7 +180,8 @@ async def _connect(
     if over is not None:
         more["tunnel"] = over.connection
     try:
-        connection = await asyncssh.connect(options.host, options.port, config=None, options=options, **more)
+        async with HANDSHAKES.turn():
+            connection = await asyncssh.connect(options.host, options.port, config=None, options=options, **more)
     except (asyncssh.Error, OSError, ValueError, TimeoutError) as error:
         raise await refused(error, place, options, more.get("known_hosts"), client.offered, client.offer) from error
     via = f" via {over.detail}" if over else " via ProxyCommand" if options.proxy_command else ""
