@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tuimon.config import Settings
 from tuimon.diagnose.rungs import rung_of
 from tuimon.hosts.host import Host
+from tuimon.hosts.turns import Turns
 from tuimon.launch.events import Finding
 from tuimon.watch.board import Board
 from tuimon.watch.pauses import Looks, Stalls
@@ -17,6 +18,11 @@ from tuimon.watch.watching import Action
 
 if TYPE_CHECKING:
     from tuimon.watch.errands import Errands
+
+
+UNASKED = Turns(8, longest=15.0)
+"""Looks and diagnoses that nobody asked for, of all hosts: where one of 64 nodes falls silent they all stall at once.
+The longest silent goes first, because it is the suspect; those that spin wait for it, here too."""
 
 
 class Queue:
@@ -103,7 +109,12 @@ class Actions:
                 from tuimon.watch.errands import Errands  # noqa: PLC0415  only when a launch has gone quiet
 
                 self._errands = Errands(self._board)
-            await self._errands.run(host, action, by_key)
+            if by_key:
+                await self._errands.run(host, action, by_key)
+                return
+            verdict = self._board.view.verdict
+            async with UNASKED.turn((float(verdict.state == "spinning"), verdict.since)):
+                await self._errands.run(host, action, by_key)
 
         await queue.run(carry_out)
 
