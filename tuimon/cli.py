@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from tuimon import __version__
-from tuimon.errors import TuimonError
+from tuimon import __version__, console
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -21,6 +20,8 @@ if TYPE_CHECKING:
 Command = TypeVar("Command", bound="Callable[..., object]")
 
 UNITS = {"s": 1.0, "m": 60.0, "h": 3600.0}
+LONGEST = 366 * 24 * 3600.0
+"""Seconds; no clock of the system takes any number."""
 
 
 class Duration(click.ParamType[float]):
@@ -35,7 +36,10 @@ class Duration(click.ParamType[float]):
         match = re.fullmatch(r"(\d+(?:\.\d+)?)([smh]?)", str(value))
         if match is None:
             self.fail(f"{value!r} is not a duration: write 25s, 30m or 1h", param, ctx)
-        return float(match[1]) * UNITS[match[2] or "s"]
+        seconds = float(match[1]) * UNITS[match[2] or "s"]
+        if seconds > LONGEST:
+            self.fail(f"{value!r} is longer than a year", param, ctx)
+        return seconds
 
 
 class Commands(click.Group):
@@ -46,6 +50,13 @@ class Commands(click.Group):
         if args and args[0] not in self.commands and args[0] not in {"--help", "--version", "-h"}:
             args = ["watch", *args]
         return super().parse_args(ctx, args)
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; click would make a problem of a reader that went away."""
+        try:
+            return super().invoke(ctx)
+        except BrokenPipeError as error:
+            raise console.ReaderGone from error
 
 
 def _watching_flags(command: Command) -> Command:
@@ -250,6 +261,7 @@ def replay(where: str, speed: float, theme: str | None) -> None:
     source = open_source(where)
     if where == "-":
         keys_from_terminal()
+    console.need_terminal(keys=where != "-")
     watching = ReplayWatch(source, settings, speed=speed)
     try:
         ReplayApp(watching, settings).run()
@@ -324,6 +336,7 @@ def config_check() -> None:
 
 
 def _show(host: str, settings: Settings) -> None:
+    console.need_terminal()
     from tuimon.ui import garbage
 
     garbage.hold()
@@ -344,6 +357,7 @@ def _show(host: str, settings: Settings) -> None:
 
 
 def _show_nodes(hosts: tuple[str, ...], settings: Settings) -> None:
+    console.need_terminal()
     from tuimon.ui import garbage
 
     garbage.hold()
@@ -360,9 +374,5 @@ def _show_nodes(hosts: tuple[str, ...], settings: Settings) -> None:
 
 
 def main() -> None:
-    """The console script: every error of ours is one sentence on stderr."""
-    try:
-        cli()
-    except TuimonError as error:
-        click.echo(f"tuimon: {error.sentence()}", err=True)
-        sys.exit(error.exit_code)
+    """The console script: every error is one sentence on stderr."""
+    console.run(lambda: cli(standalone_mode=False))

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
 from tuimon.headless import exit_codes
-from tuimon.headless.plain import plain, say
+from tuimon.headless.plain import plain, say, say_json
 from tuimon.headless.ways import commands
 from tuimon.launch.lasting import age
 from tuimon.launch.view import RED, LaunchView, State
@@ -33,7 +32,7 @@ def run(spec: str, settings: Settings, seconds: float, *, as_json: bool) -> int:
     finally:
         watching.stop()
     if as_json:
-        print(json.dumps(report(view, began)))  # noqa: T201 - the one document on stdout
+        say_json(report(view, began))
     else:
         say(words(view))
     return exit_codes.PROBLEM if view.broken else exit_codes.of_state(final_state(view))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import re
 import sys
 
@@ -13,6 +12,7 @@ from tuimon.diagnose.errors import BadCheckpoint
 from tuimon.diagnose.preflight import Preflight
 from tuimon.errors import TuimonError
 from tuimon.headless import exit_codes
+from tuimon.headless.plain import say, say_json
 from tuimon.hosts.errors import BadAddress, HostError
 from tuimon.hosts.host import Host
 
@@ -39,9 +39,9 @@ def run(spec: str, target: str | None, engine: str | None, engine_version: str |
         code = exit_codes.USAGE if isinstance(error, BadAddress) else exit_codes.UNREACHABLE
         return failed(spec, target, engine, error, code, as_json=as_json)
     if as_json:
-        print(json.dumps(preflight.as_document(found)))  # noqa: T201 - the one document on stdout
+        say_json(preflight.as_document(found))
     else:
-        sys.stdout.write(preflight.as_text(found) + "\n")
+        say(preflight.as_text(found))
     return exit_codes.PROBLEM if found.verdict in {"broken", "silent"} else exit_codes.FINE
 
 
@@ -83,6 +83,6 @@ def failed(spec: str, target: str | None, engine: str | None, error: TuimonError
     if as_json:
         empty = {"schema": preflight.SCHEMA, "path": split(spec)[1], "target": target, "engine": engine or "sglang"}
         rest: dict[str, object] = {"engine_version": None, "format": "unknown", "verdict": "unknown", "findings": []}
-        print(json.dumps({**empty, **rest, "error": error.sentence()}))  # noqa: T201 - the one document on stdout
+        say_json({**empty, **rest, "error": error.sentence()})
     sys.stderr.write(f"tuimon: {error.sentence()}\n")
     return code

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import deque
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 from tuimon.diagnose.conclusion import disagreements, named
 from tuimon.diagnose.written import as_document
 from tuimon.headless import check, exit_codes
-from tuimon.headless.plain import say
+from tuimon.headless.plain import say, say_json
 from tuimon.headless.stacks import FINDING, found, problem
 from tuimon.launch.events import AnyEvent, Collectives, Finding, Report, Stacks
 from tuimon.launch.view import LaunchView
@@ -85,7 +84,7 @@ def run(spec: str, settings: Settings, *, as_json: bool, recorders: bool = False
     finally:
         watching.stop()
     if as_json:
-        print(json.dumps(document(view, heard, began)))  # noqa: T201 - the one document on stdout
+        say_json(document(view, heard, began))
     else:
         say_all(view, heard)
     return exit_code(view, heard)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import os
 import sys
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from tuimon.diagnose import checkup
 from tuimon.diagnose.checkup import Check
 from tuimon.headless import exit_codes
-from tuimon.headless.plain import plain, say
+from tuimon.headless.plain import plain, say, say_json
 from tuimon.hosts import pick
 from tuimon.hosts.beating import PATIENCE
 from tuimon.hosts.errors import HostError
@@ -30,7 +29,7 @@ def run(spec: str, settings: Settings, *, as_json: bool, clean: bool) -> int:
     with asyncio.Runner(loop_factory=lambda: new_loop(_stray)) as runner:
         checks, removed = runner.run(examine(spec, settings, clean=clean))
     if as_json:
-        print(json.dumps(report(spec, checks, removed)))  # noqa: T201 - the one document on stdout
+        say_json(report(spec, checks, removed))
     else:
         say_all(spec, checks, removed, clean=clean)
     return exit_code(checks)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from datetime import UTC, datetime
 
 from tuimon.headless import exit_codes
-from tuimon.headless.plain import plain, say
+from tuimon.headless.plain import plain, say, say_json
 from tuimon.history.launched import Launched
 from tuimon.history.store import Store
 from tuimon.launch.lasting import age
@@ -22,7 +21,7 @@ def run(host: str | None, most: int, *, as_json: bool) -> int:
     for note in store.file.notes:
         say(plain(note), sys.stderr)
     if as_json:
-        print(json.dumps(document(launches, str(store.file.path))))  # noqa: T201 - the one document on stdout
+        say_json(document(launches, str(store.file.path)))
     else:
         say(words(launches, host))
     return exit_codes.FINE

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import unicodedata
+from collections.abc import Mapping
 from typing import TextIO
 
 _HIDDEN = {"Cc", "Cf", "Cs", "Co", "Zl", "Zp"}
@@ -20,13 +22,24 @@ def plain(text: str, longest: int = 400) -> str:
 
 
 def say(text: str, stream: TextIO | None = None) -> None:
-    """Write a line, also to a terminal that cannot write every character; a reader that went away is no error."""
+    """Write a line, also to a terminal that cannot write every character; a reader that went away is no error.
+
+    Raises OSError where the answer itself, stdout, cannot be written; the rest is only talk.
+    """
     stream = stream or sys.stdout
     try:
         stream.write(_writable(text, stream) + "\n")
         stream.flush()
-    except OSError:
+    except BrokenPipeError:
         return
+    except OSError:
+        if stream is sys.stdout:
+            raise
+
+
+def say_json(document: Mapping[str, object]) -> None:
+    """The one document on stdout."""
+    say(json.dumps(document))
 
 
 def _writable(text: str, stream: TextIO) -> str:

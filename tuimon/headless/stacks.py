@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import sys
 from typing import TYPE_CHECKING
 
 from tuimon.diagnose.groups import group, summary, tree
 from tuimon.diagnose.pyspy import printable
 from tuimon.diagnose.written import as_document, group_lines, tree_lines, unread_line
 from tuimon.headless import exit_codes
+from tuimon.headless.plain import say, say_json
 from tuimon.launch.events import Stacks
 from tuimon.launch.view import LaunchView
 from tuimon.watch.live import LiveWatch
@@ -35,9 +34,9 @@ def run(spec: str, settings: Settings, *, as_json: bool) -> int:
     finally:
         watching.stop()
     if as_json:
-        print(json.dumps(report(view)))  # noqa: T201 - the one document on stdout
+        say_json(report(view))
     else:
-        sys.stdout.write(printable(words(view)) + "\n")
+        say(printable(words(view)))
     return exit_code(view)
 
 

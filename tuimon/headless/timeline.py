@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import BinaryIO
 from tuimon.config import config_dir
 from tuimon.engines.grammar import Library, library
 from tuimon.headless.exit_codes import FINE, USAGE
+from tuimon.headless.plain import say, say_json
 from tuimon.launch.gaps import Gaps, LogGap
 from tuimon.launch.lasting import duration
 from tuimon.launch.reading import Reading
@@ -40,9 +40,9 @@ def run(files: Sequence[str], gap: float, *, lens: bool, as_json: bool) -> int:
         if as_json:
             reports.append(log.report(lens=lens))
         else:
-            sys.stdout.write(log.words(lens=lens))
+            say(log.words(lens=lens).removesuffix("\n"))
     if as_json:
-        sys.stdout.write(json.dumps({"schema": SCHEMA, "files": reports}, ensure_ascii=False) + "\n")
+        say_json({"schema": SCHEMA, "files": reports})
     return USAGE if unreadable else FINE
 
 

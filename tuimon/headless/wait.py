@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from pathlib import Path
@@ -13,7 +12,7 @@ from msgspec import Struct
 from tuimon.headless import check, exit_codes
 from tuimon.headless.beside import Beside
 from tuimon.headless.diagnose import on_stall
-from tuimon.headless.plain import say
+from tuimon.headless.plain import say, say_json
 from tuimon.headless.progress import Progress
 from tuimon.launch.events import AnyEvent, Finding
 from tuimon.launch.lasting import age
@@ -80,7 +79,7 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
         if recorder is not None:
             recorder.stop()
     if as_json:
-        print(json.dumps(document(answer, began)))  # noqa: T201 - the one document on stdout
+        say_json(document(answer, began))
     else:
         say(words(answer))
     return exit_code(answer, wish.until)

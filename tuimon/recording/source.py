@@ -6,11 +6,11 @@ import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import BinaryIO, Protocol
 
 from tuimon.recording import folder
 from tuimon.recording.errors import UnreadableRecording
-from tuimon.recording.form import Recorded
+from tuimon.recording.form import MAGIC, MOST_RAW, Recorded
 from tuimon.recording.reader import RecordingFile
 
 MINUTE = 60.0
@@ -86,8 +86,10 @@ class ListSource:
 def open_source(where: str) -> Source:
     """FILE, DIR, or `-` for standard input. Raises UnreadableRecording."""
     if where == "-":
-        return FileSource(_standard_input())
+        return FileSource(_kept(sys.stdin.buffer, "standard input"))
     path = Path(where)
+    if path.is_fifo() or path.is_char_device():  # `<(…)` of a shell is one
+        return FileSource(_piped(path))
     if not path.is_dir():
         return FileSource(RecordingFile.open(path))
     try:
@@ -98,10 +100,22 @@ def open_source(where: str) -> Source:
         ) from error
 
 
-def _standard_input() -> RecordingFile:
-    """A pipe cannot be looked up in, so it is kept (unnamed, gone with us)."""
+def _piped(path: Path) -> RecordingFile:
+    try:
+        with path.open("rb") as pipe:
+            return _kept(pipe, path.name)
+    except OSError as error:
+        raise UnreadableRecording(
+            f"{path} cannot be read: {error.strerror}", "Give a recording, or a folder"
+        ) from error
+
+
+def _kept(pipe: BinaryIO, name: str) -> RecordingFile:
+    """A pipe cannot be looked up in, so it is kept (unnamed, gone with us), if it begins as a recording can."""
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY) as kept:
-        while piece := sys.stdin.buffer.read(_PIECE):
+        begun = False
+        while (begun or kept.tell() <= MOST_RAW) and (piece := pipe.read(_PIECE)):
+            begun = begun or MAGIC in piece
             kept.write(piece)
         kept.seek(0)
-        return RecordingFile(kept, "standard input")  # type: ignore[arg-type]  # it is a file in all but name
+        return RecordingFile(kept, name)  # type: ignore[arg-type]  # it is a file in all but name

@@ -36,6 +36,8 @@ class Loop(asyncio.SelectorEventLoop):
                 settle = partial(_succeed, answer, socket.getaddrinfo(host, port, family, type, proto, flags))
             except OSError as error:
                 settle = partial(_fail, answer, error)
+            except UnicodeError as error:  # a label that is empty or longer than 63 characters
+                settle = partial(_fail, answer, socket.gaierror(socket.EAI_NONAME, str(error)))
             if not self.is_closed():
                 self.call_soon_threadsafe(settle)
 
