@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import json
 import os
 import shutil
@@ -15,6 +16,7 @@ from typing import Any
 import pytest
 
 from tuimon.probe import send
+from tuimon.probe.program import tail as program
 
 
 class RunningTail:
@@ -284,15 +286,51 @@ def test_a_stale_handle_of_the_same_file_goes_on_at_the_byte(
     assert (header["kind"], header["offset"], content) == ("text", 6, b"second\n")
 
 
+class Looked:
+    """The tail look by look, without a clock: its file handle turns stale when it is told to."""
+
+    def __init__(self, log: Path, told: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.stale = False
+        self._real = os.fstat
+        monkeypatch.setattr(os, "fstat", self._fstat)
+        self._told = told.open("w+b", buffering=0)
+        self._tail = program.Tail(str(log), 0, None, self._told.fileno())  # type: ignore[no-untyped-call]  # Python 3.6's
+
+    def _fstat(self, fd: int) -> os.stat_result:
+        if self.stale:
+            self.stale = False
+            raise OSError(errno.ESTALE, "Stale file handle")
+        return self._real(fd)
+
+    def look(self, *, stale: bool = False) -> list[tuple[str, bytes]]:
+        """What one look sends: kinds, and the bytes that came with them."""
+        self.stale = stale
+        before = self._told.tell()
+        self._tail.look()  # type: ignore[no-untyped-call]  # as above
+        assert not self.stale
+        self._told.seek(before)
+        told = self._told.read()
+        frames = []
+        while told:
+            line, _, told = told.partition(b"\n")
+            header = json.loads(line)
+            frames.append((header["kind"], told[: header["length"]]))
+            told = told[header["length"] :]
+        return frames
+
+    def close(self) -> None:
+        self._told.close()
+        if self._tail.fd is not None:
+            os.close(self._tail.fd)
+
+
 def test_a_stale_handle_whose_inode_number_was_given_to_another_file_is_a_rotation(
-    tail: Callable[..., RunningTail], log: Path, forgetful: tuple[str, Path]
+    log: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    following = tail(python=forgetful[0])
-    assert following.text(6) == b"first\n"
-    forgetful[1].touch()
-    time.sleep(0.5)  # it is looked at and reopened meanwhile, unchanged
+    looked = Looked(log, tmp_path / "told", monkeypatch)
+    assert looked.look() == [("text", b"first\n")]
+    assert looked.look(stale=True) == []  # opened again, unchanged
     with log.open("r+b") as file:
         file.write(b"another file\n")
-        forgetful[1].touch()
-    following.word("rotated")
-    assert following.text(13) == b"another file\n"
+    assert looked.look(stale=True) == [("rotated", b""), ("text", b"another file\n")]
+    looked.close()
