@@ -10,8 +10,8 @@ import re
 
 from tuimon.engines.rule import DIGITS
 
-OFTEN = 2
-"""Times that a line came before it is a refrain."""
+OFTEN = 1
+"""Times that a line came before it is a refrain: a heartbeat may begin with the hang, and red is due in 30 s."""
 ONE_BURST = 2.0
 """Seconds: what several ranks say together is said once."""
 _MOST = 4096  # different lines
