@@ -83,7 +83,7 @@ LOG: tuple[tuple[str, str, Seen], ...] = (
     ("top", "g", "…"),
     ("wrap", "w", without("tp_s…")),
     ("wrap", "w", still),
-    ("copy", "y", footer("to the terminal's clipboard")),
+    ("copy", "y", footer("in tmux this needs")),
     ("save", "C-s", footer("saved: ")),
     ("end", "G", "following"),
 )
