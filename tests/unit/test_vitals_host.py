@@ -106,6 +106,32 @@ def test_a_counter_that_goes_backwards_hides_nobody_elses_work() -> None:
     assert _was_seen(story.launch.run.vitals.host)
 
 
+def test_work_counts_at_once_after_a_stretch_that_nobody_saw() -> None:
+    story = Story(1, gpus=False)
+    story.everybody("sleeps")
+    story.runs(3)
+    story.unseen(40)
+    story.runs(1)
+    story.ranks[0].more = {"minor": 200}
+    story.runs(1)
+    assert story.launch.run.vitals.host.last == story.now
+
+
+def test_a_burst_now_and_then_is_no_work_and_the_same_rate_for_some_seconds_is() -> None:
+    story = Story(1, gpus=False)
+    story.everybody("sleeps")
+    story.runs(10)
+    for _ in range(4):
+        story.ranks[0].more = {"minor": 600}
+        story.runs(1)
+        story.ranks[0].more = {}
+        story.runs(14)
+    assert not _was_seen(story.launch.run.vitals.host)
+    story.ranks[0].more = {"minor": 600}
+    story.runs(2)
+    assert _was_seen(story.launch.run.vitals.host)
+
+
 def test_a_reused_pid_is_another_process_and_its_counters_are_no_progress() -> None:
     story = Story(1, gpus=False)
     story.everybody("sleeps")

@@ -75,8 +75,8 @@ class Sustained:
             return {}
         self._past.append((seconds, rates))
         covered = sum(length for length, _ in self._past)
-        while len(self._past) > 1 and covered - self._past[0][0] >= SUSTAINED:
-            covered -= self._past.popleft()[0]
+        while len(self._past) > 1 and max(covered - self._past[0][0], self._past[0][0]) >= SUSTAINED:
+            covered -= self._past.popleft()[0]  # also what one long interval held, a gap: its mean tells of no second
         return {pid: self._dampened(pid, rate, covered) for pid, rate in rates.items()}
 
     def _dampened(self, pid: int, rate: Rates, covered: float) -> Rates:
