@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import json
 import os
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
 
-from tuimon.diagnose import saved
-from tuimon.launch.events import Frame, RankStack, Stacks, ThreadStack, Unread
+from tuimon.diagnose import kept, saved
+from tuimon.diagnose.ladder import Diagnosis
+from tuimon.launch.events import Collectives, Frame, RankStack, Stacks, ThreadStack, Unread
 
 AT = 1_800_000_000.0
 LOOK = Stacks(
@@ -44,6 +47,22 @@ def test_two_looks_in_one_second_do_not_overwrite_each_other(tmp_path: Path) -> 
     first, second = saved.save(LOOK, "h", AT, folder=tmp_path), saved.save(LOOK, "h", AT, folder=tmp_path)
     assert first.text != second.text
     assert len(list(tmp_path.iterdir())) == 4
+
+
+def test_twenty_looks_at_the_same_moment_are_all_kept(tmp_path: Path) -> None:
+    """Twenty `tuimon wait` on a host whose launch stalls."""
+    together = threading.Barrier(20)
+
+    def look(_: int) -> tuple[str | None, tuple[str, ...]]:
+        together.wait()
+        found = Diagnosis(LOOK, Collectives(), (), (), 0.1)
+        return saved.save(LOOK, "h", AT, folder=tmp_path).text, kept.keep("report", found, "h", AT, tmp_path).paths
+
+    with ThreadPoolExecutor(20) as pool:
+        looks = list(pool.map(look, range(20)))
+    assert len({text for text, _ in looks}) == 20
+    assert len({paths[0] for _, paths in looks}) == 20
+    assert all(text and Path(text).read_text() for text, _ in looks)
 
 
 def test_secrets_do_not_reach_the_disk(tmp_path: Path) -> None:

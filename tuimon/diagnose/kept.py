@@ -6,6 +6,7 @@ import json
 import shutil
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -14,7 +15,7 @@ from msgspec import Struct
 from tuimon.config import state_dir
 from tuimon.diagnose.ladder import Diagnosis
 from tuimon.diagnose.pyspy import printable
-from tuimon.diagnose.saved import free_name, redacted, safe, write
+from tuimon.diagnose.saved import claim, redacted, safe, write
 from tuimon.diagnose.written import as_text
 from tuimon.launch.redact import redact
 
@@ -38,8 +39,7 @@ def keep(report: str, found: Diagnosis, host: str, at: float, folder: Path | Non
     moment = datetime.fromtimestamp(at, UTC)
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        place = folder / free_name(folder, f"diagnosis-{moment:%Y%m%d-%H%M%S}", safe(host), "")
-        place.mkdir(mode=0o700)
+        place = claim(folder, f"diagnosis-{moment:%Y%m%d-%H%M%S}", safe(host), "", partial(Path.mkdir, mode=0o700))
         paths = [place / name for name in write_all(place, files(report, found))]
         sweep(folder)
     except OSError as error:

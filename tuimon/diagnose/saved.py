@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,11 +47,15 @@ def save(
     head = {"tuimon stacks": f"{host}, {moment:%Y-%m-%d %H:%M:%S} UTC", **(facts or {})}
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        stem = free_name(folder, f"stacks-{moment:%Y%m%d-%H%M%S}", safe(host))
-        text, document = folder / f"{stem}.txt", folder / f"{stem}.json"
-        write(text, printable(redact(as_text(stacks, head))).encode("utf-8", "replace"))
-        raw = {**as_document(stacks, str(text)), "facts": head, "event": msgspec.to_builtins(stacks)}
-        write(document, json.dumps(redacted(raw), ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+        text = claim(folder, f"stacks-{moment:%Y%m%d-%H%M%S}", safe(host), ".txt", _reserve)
+        document = text.with_suffix(".json")
+        try:
+            write(text, printable(redact(as_text(stacks, head))).encode("utf-8", "replace"))
+            raw = {**as_document(stacks, str(text)), "facts": head, "event": msgspec.to_builtins(stacks)}
+            write(document, json.dumps(redacted(raw), ensure_ascii=False, indent=1).encode("utf-8", "replace"))
+        except OSError:
+            text.unlink(missing_ok=True)
+            raise
         sweep(folder)
     except OSError as error:
         return Saved(None, None, f"not saved: {folder}: {error.strerror or error}")
@@ -70,13 +76,18 @@ def safe(host: str) -> str:
     return re.sub(r"[^\w.-]", "_", host)[:60] or "host"
 
 
-def free_name(folder: Path, stem: str, host: str, ending: str = ".txt") -> str:
-    """A name that is not taken: two looks may fall into one second."""
+def claim(folder: Path, stem: str, host: str, ending: str, make: Callable[[Path], None]) -> Path:
+    """A path that `make` has made and nobody else has: many tuimons may look at one host within one second."""
     for number in range(1, 1000):
-        name = f"{stem}-{host}" if number == 1 else f"{stem}-{number}-{host}"
-        if not (folder / f"{name}{ending}").exists():
-            return name
-    return f"{stem}-{os.getpid()}-{host}"
+        path = folder / f"{stem}{f'-{number}' if number > 1 else ''}-{host}{ending}"
+        with suppress(FileExistsError):
+            make(path)
+            return path
+    raise FileExistsError(errno.EEXIST, "no name is free")
+
+
+def _reserve(path: Path) -> None:
+    path.touch(mode=0o600, exist_ok=False)
 
 
 def write(path: Path, content: bytes) -> None:
