@@ -9,6 +9,10 @@ from msgspec import Struct
 from tuimon.hosts.errors import BadAddress
 
 _FORM = "[user@]name[:port], IPv6 in brackets"
+# The user's ssh config may hand both to a shell (`Match exec`, ProxyCommand) or to a program as words of its own; names
+# come from scripts and assistants too. What OpenSSH refuses since 9.6; `$` and `\` are in the names of domain users.
+_NO_HOST = re.compile(r"""^-|[\s\x00-\x1f\x7f/'`"$\\;&<>|(){}]""")
+_NO_USER = re.compile(r"""^-|[\s\x00-\x1f\x7f/'`";&<>|(){}]|\\$""")
 
 
 class Address(Struct, frozen=True):
@@ -25,8 +29,7 @@ def parse(spec: str) -> Address:
     if at and not user:
         raise BadAddress(f"{spec!r} names no user before the @", f"Write {_FORM}")
     host, port = _host_and_port(spec, rest)
-    # A leading dash would become an option of a ProxyCommand; white space and control characters are in no host name.
-    if not host or host.startswith("-") or re.search(r"[\s\x00-\x1f/]", spec):
+    if not host or _NO_HOST.search(host) or _NO_USER.search(user):
         raise BadAddress(f"{spec!r} is not a host", f"Write {_FORM}")
     return Address(host, user or None, port)
 
