@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import os
+import threading
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator
 from pathlib import Path
+from typing import cast
 
 import pytest
 
-from tuimon.hosts import pick
+from tuimon.hosts import pick, tail
 from tuimon.hosts.address import Address, parse
-from tuimon.hosts.errors import BadAddress, CommandTimedOut, HostError, TransferFailed
+from tuimon.hosts.errors import BadAddress, CannotStart, CommandTimedOut, HostError, TransferFailed
 from tuimon.hosts.host import LogPiece
 from tuimon.hosts.inside import Inside
 from tuimon.hosts.local import LocalHost
@@ -178,12 +181,30 @@ def test_an_address_is_taken_apart(spec: str, address: Address) -> None:
         "-oProxyCommand=x",
         "a b",
         "a\nb",
+        # What a `Match exec` or a ProxyCommand of the user's would hand to a shell, or ssh take for an option.
+        "gpu;id",
+        "$(id)",
+        "`id`",
+        "gpu|id",
+        "gpu&id",
+        "gpu'",
+        'gpu"',
+        "a\\b",
+        "-oProxyCommand=id@gpu",
+        "$(id)@gpu",
+        "me;id@gpu",
+        "me`id`@gpu",
     ],
 )
 def test_what_is_no_address_says_what_one_is(spec: str) -> None:
     with pytest.raises(BadAddress) as refusal:
         parse(spec)
     assert "[user@]name[:port]" in refusal.value.advice
+
+
+@pytest.mark.parametrize("user", ["me", "DOM\\me", "machine$", "first.last@corp", "a_b-c", "me+x"])
+def test_names_of_users_are_taken_as_they_are(user: str) -> None:
+    assert parse(f"{user}@gpu-17:22").user == user
 
 
 def test_hosts_are_picked_by_what_the_user_wrote() -> None:
@@ -199,6 +220,48 @@ def test_hosts_are_picked_by_what_the_user_wrote() -> None:
     assert isinstance(pick.host("gpu-17", "ssh -F config"), Inside)
     with pytest.raises(BadAddress):
         pick.host(" ")
+
+
+async def test_a_log_on_dead_storage_holds_up_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "log").write_bytes(b"first\n")
+    answers, looks = threading.Event(), threading.Event()
+    real = tail.Follower.look_on
+
+    def look_on(follower: tail.Follower) -> list[LogPiece]:
+        looks.set()
+        answers.wait(20)
+        return real(follower)
+
+    monkeypatch.setattr(tail.Follower, "look_on", look_on)
+    pieces = LocalHost().follow(str(tmp_path / "log"), 0)
+    waiting = asyncio.create_task(_next(pieces))
+    assert await asyncio.to_thread(looks.wait, 5)
+    assert not waiting.done()  # and this loop runs
+    answers.set()
+    assert (await waiting).text == b"first\n"
+    open_files = len(os.listdir("/proc/self/fd"))
+    answers.clear()
+    looks.clear()
+    again = asyncio.create_task(_next(pieces))
+    assert await asyncio.to_thread(looks.wait, 5)
+    again.cancel()
+    await asyncio.wait({again})
+    await cast("AsyncGenerator[LogPiece]", pieces).aclose()
+    answers.set()  # it comes back when nobody waits any more, and gives its file back
+    async with asyncio.timeout(5):
+        while len(os.listdir("/proc/self/fd")) >= open_files:  # noqa: ASYNC110  a thread of its own
+            await asyncio.sleep(0.01)
+
+
+async def test_where_nothing_more_can_be_started_that_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def full(*_argv: object, **_more: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", full)
+    with pytest.raises(CannotStart, match="Too many open files"):
+        await LocalHost().run(["true"])
+    with pytest.raises(CannotStart, match="Too many open files"):
+        await LocalHost().start(["true"])
 
 
 async def _next(pieces: AsyncIterator[LogPiece]) -> LogPiece:

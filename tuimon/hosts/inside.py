@@ -136,6 +136,8 @@ class Inside:
             pass
         except HostError as error:
             reason = str(error)
+        except Exception as error:  # noqa: BLE001  nobody else would notice, and the link would stay up for ever
+            reason = f"an error of tuimon's own: {error!r}"
         if not gone.done():
             gone.set_result(reason)
 

@@ -48,7 +48,10 @@ class LocalHost:
     async def run(
         self, argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20
     ) -> Completed:
-        """Run a short command; one that is not found exits with 127, as over SSH. Raises CommandTimedOut."""
+        """Run a short command; one that is not found exits with 127, as over SSH.
+
+        Raises CommandTimedOut, CannotStart.
+        """
         process, feed, stdout, stderr = await _spawn(guarded(argv, timeout, len(stdin)))
         try:
             async with asyncio.timeout(timeout):
@@ -64,10 +67,7 @@ class LocalHost:
 
     async def start(self, argv: Sequence[str]) -> Channel:
         """Start a program of ours that ends when its stdin ends. Raises CannotStart."""
-        try:
-            channel = LocalChannel(*await _spawn(argv))
-        except OSError as error:
-            raise CannotStart(f"{argv[0]} cannot be started: {error.strerror}") from error
+        channel = LocalChannel(*await _spawn(argv))
         self._channels.add(channel)
         return channel
 
@@ -118,8 +118,13 @@ def _write(target: Path, content: bytes, mode: int) -> None:
 
 
 async def _spawn(argv: Sequence[str]) -> tuple[Process, StreamWriter, StreamReader, StreamReader]:
-    # A session of its own: a Ctrl-C in our terminal is for us, not for the programs.
-    process = await asyncio.create_subprocess_exec(*argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True)
+    try:
+        # A session of its own: a Ctrl-C in our terminal is for us, not for the programs.
+        process = await asyncio.create_subprocess_exec(
+            *argv, stdin=PIPE, stdout=PIPE, stderr=PIPE, start_new_session=True
+        )
+    except OSError as error:  # not there, no rights, or no more files and processes for us
+        raise CannotStart(f"{argv[0]} cannot be started: {error.strerror}") from error
     return (
         process,
         cast(StreamWriter, process.stdin),

@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import watchfiles
 
+from tuimon.hosts.aside import aside
 from tuimon.hosts.host import LogPiece
 from tuimon.probe.program import tail
 
@@ -27,7 +29,8 @@ async def follow(path: Path, offset: int, inode: int | None = None) -> AsyncIter
     try:
         while True:
             changed.clear()
-            for piece in file.look_on():
+            # Not here: on dead storage it never returns, and the loop is the whole of the watch.
+            for piece in await aside(file.look_on, "tuimon-log"):
                 yield piece
             if file.behind:
                 await asyncio.sleep(0)  # a large file must not hold up the loop
@@ -63,17 +66,22 @@ class Follower(tail.Tail):
     def __init__(self, path: Path, offset: int, inode: int | None) -> None:
         super().__init__(str(path), offset, inode)  # type: ignore[no-untyped-call]  # see above
         self._kept: list[LogPiece] = []
+        self._looking = threading.Lock()
+        self._closed = False
         self.behind = False
         """There may be more to read at once."""
 
     def look_on(self) -> list[LogPiece]:
-        """What is new, up to a frame of text."""
-        self._kept = []
-        try:
-            self.behind = bool(self.look())  # type: ignore[no-untyped-call]  # see above
-        except OSError as error:
-            self.behind = False
-            self.trouble(error)  # type: ignore[no-untyped-call]  # see above
+        """What is new, up to a frame of text; on any thread."""
+        with self._looking:
+            self._kept = []
+            try:
+                self.behind = bool(self.look())  # type: ignore[no-untyped-call]  # see above
+            except OSError as error:
+                self.behind = False
+                self.trouble(error)  # type: ignore[no-untyped-call]  # see above
+        if self._closed:
+            self.close()
         return self._kept
 
     def send(self, kind: str, offset: int, content: bytes = b"", skipped: int = 0, reason: str = "") -> None:
@@ -82,7 +90,10 @@ class Follower(tail.Tail):
         self._kept.append(LogPiece(kind, offset, content, skipped, reason, inode))  # type: ignore[arg-type]  # kind is untyped there
 
     def close(self) -> None:
-        """Give the file back."""
-        if self.fd is not None:
-            os.close(self.fd)
-            self.fd = None
+        """Give the file back; where a look is under way, as soon as it returns."""
+        self._closed = True
+        if self._looking.acquire(blocking=False):
+            if self.fd is not None:
+                os.close(self.fd)
+                self.fd = None
+            self._looking.release()

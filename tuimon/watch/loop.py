@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import socket
-import threading
 from collections.abc import Callable
 from functools import partial
 from typing import Any
+
+from tuimon.hosts.aside import aside
 
 Answer = Any
 """One of `socket.getaddrinfo`'s tuples."""
@@ -29,30 +30,8 @@ class Loop(asyncio.SelectorEventLoop):
         flags: int = 0,
     ) -> list[Answer]:
         """`socket.getaddrinfo` on a thread that nobody waits for."""
-        answer: asyncio.Future[list[Answer]] = self.create_future()
-
-        def ask() -> None:
-            try:
-                settle = partial(_succeed, answer, socket.getaddrinfo(host, port, family, type, proto, flags))
-            except OSError as error:
-                settle = partial(_fail, answer, error)
-            except UnicodeError as error:  # a label that is empty or longer than 63 characters
-                settle = partial(_fail, answer, socket.gaierror(socket.EAI_NONAME, str(error)))
-            if not self.is_closed():
-                self.call_soon_threadsafe(settle)
-
-        threading.Thread(target=ask, name="tuimon-names", daemon=True).start()
-        return await answer
-
-
-def _succeed(answer: asyncio.Future[list[Answer]], result: list[Answer]) -> None:
-    if not answer.done():
-        answer.set_result(result)
-
-
-def _fail(answer: asyncio.Future[list[Answer]], error: OSError) -> None:
-    if not answer.done():
-        answer.set_exception(error)
+        look = partial(socket.getaddrinfo, host, port, family, type, proto, flags)
+        return await aside(look, "tuimon-names")
 
 
 def new_loop(trouble: Callable[[str, BaseException], None]) -> asyncio.AbstractEventLoop:
