@@ -55,7 +55,7 @@ def test_twenty_looks_at_the_same_moment_are_all_kept(tmp_path: Path) -> None:
 
     def look(_: int) -> tuple[str | None, tuple[str, ...]]:
         together.wait()
-        found = Diagnosis(LOOK, Collectives(), (), (), 0.1)
+        found = Diagnosis(LOOK, Collectives(source="ras", counts=()), (), (), 0.1)
         return saved.save(LOOK, "h", AT, folder=tmp_path).text, kept.keep("report", found, "h", AT, tmp_path).paths
 
     with ThreadPoolExecutor(20) as pool:
