@@ -326,7 +326,7 @@ def demo() -> LaunchView:
     ours = tuple(
         replace(sign, last=NOW, alive=True, text="Loading safetensors checkpoint shards:  64% Completed")
         if sign.name == "log"
-        else replace(sign, visible=False, text="sampled only when a launch has gone quiet")
+        else replace(sign, visible=False, text="read once it goes quiet")
         if sign.name == "stacks"
         else sign
         for sign in view.signs

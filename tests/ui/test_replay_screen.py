@@ -97,6 +97,17 @@ async def test_the_bar_moves_also_while_the_view_stays() -> None:
         assert stage.bar().index("●") > before.index("●")
 
 
+async def test_a_click_on_the_track_goes_there() -> None:
+    async with staged(launches.stall()) as stage:
+        here = stage.bar().index("●")  # in the middle
+        start = stage.bar().index("0:10:00") + 8
+        await stage.pilot.click("#replay", offset=(start, 0))
+        await stage.pilot.click("#replay", offset=(here, 0))
+        await stage.pilot.click("#replay", offset=(2, 0))
+        moves = [wish[1] for wish in stage.watching.wishes if wish[0] == "move"]
+        assert moves == [pytest.approx(-300, abs=20), pytest.approx(0, abs=20)]
+
+
 @pytest.mark.parametrize(
     ("key", "wish"),
     [

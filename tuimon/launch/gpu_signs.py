@@ -78,9 +78,7 @@ class LinkTraffic(Sign):
         read = [(card, traffic) for card in look.gpus.ours if (traffic := _traffic(card)) is not None]
         if not read:
             if self.last is None:
-                self.hidden(
-                    "not read while other signs are there" if look.gpus.ours else "no GPU is ours yet", absent=True
-                )
+                self.hidden("read once it goes quiet" if look.gpus.ours else "no GPU is ours yet", absent=True)
             return
         for card, traffic in read:
             floor = min(self._floors.get(card.index, traffic), traffic)

@@ -29,7 +29,7 @@ class StacksMoved(Sign):
 
     def __init__(self) -> None:
         super().__init__()
-        self.hidden("sampled only when a launch has gone quiet", absent=True)
+        self.hidden("read once it goes quiet", absent=True)
         self.looks = 0
         """Looks running without motion."""
         self.unreadable: str | None = None

@@ -35,7 +35,7 @@ def row(view: LaunchView, width: int) -> Row:
     room = width - width_of(end) - 3
     parts = _who(view, width)
     # A host's name is whole where engine and model find room beside it.
-    short = max(8, width // 4, room - sum(width_of(part) + 3 for part in parts[1:3]))
+    short = max(8, width // 4, room - sum(width_of(part) + 3 for part in parts[:2]))
     start = flow([((cut(clean(view.host), short), "head"),), *parts], room, (" · ", "headdim"))
     return spread(((" ", "head"), *start), (*end, (" ", "head")), width, "headdim")
 

@@ -70,13 +70,16 @@ def rows(view: LaunchView, width: int, height: int) -> list[Row]:
         return full
     if len(phases) <= height and not any(phase.state == "running" and phase.total for phase in phases):
         return [_phase(view, phase, width, longest, bar_below=False)[0] for phase in phases]
-    tail = _coming([phase for phase in phases if phase.state == "expected"], width)
-    seen = _telling([phase for phase in phases if phase.state != "expected"], max(1, height - len(tail)))
+    coming = [phase for phase in phases if phase.state == "expected"]
+    seen = _telling([phase for phase in phases if phase.state != "expected"], max(1, height - min(1, len(coming))))
     lines = [_phase(view, phase, width, longest, bar_below=False)[0] for phase in seen]
     running = next((i for i, phase in enumerate(seen) if phase.state == "running" and phase.total), None)
-    if running is not None and len(lines) + len(tail) < height:
+    if running is not None and len(lines) + min(1, len(coming)) < height:
         lines[running : running + 1] = _phase(view, seen[running], width, longest, bar_below=True)
-    return [*lines, *tail][: max(1, height)] if height < 3 else [*lines, *tail]
+    alone = max(0, height - len(lines) - 1)
+    lines += [_phase(view, phase, width, longest, bar_below=False)[0] for phase in coming[:alone]]
+    lines += _coming(coming[alone:], width)
+    return lines[: max(1, height)] if height < 3 else lines
 
 
 def _telling(phases: list[PhaseView], most: int) -> list[PhaseView]:

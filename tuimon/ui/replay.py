@@ -7,8 +7,10 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import ClassVar
 
+from textual import events
 from textual.app import ComposeResult
 from textual.binding import BindingType
+from textual.message import Message
 from textual.screen import Screen
 
 from tuimon.config import Settings
@@ -29,6 +31,13 @@ class ReplayBar(Painted):
 
     DEFAULT_CSS = "ReplayBar { dock: bottom; width: 1fr; height: 1; }"
 
+    class Sought(Message):
+        """An instant of the recording is wanted."""
+
+        def __init__(self, at: float) -> None:
+            self.at = at
+            super().__init__()
+
     def __init__(self, where: Position) -> None:
         super().__init__(id="replay")
         self.where = where
@@ -38,22 +47,37 @@ class ReplayBar(Painted):
     def slice(self, view: LaunchView) -> object:
         return self.where, self.keys, view.verdict.state
 
+    @property
+    def _now(self) -> State | None:
+        return self.view.verdict.state if self.view is not None else None
+
     def paint(self, view: LaunchView | None, width: int, height: int) -> list[Row]:  # noqa: ARG002  one line
-        now = view.verdict.state if view is not None else None
-        return [row(self.where, now, self.keys, width)]
+        return [row(self.where, self._now, self.keys, width)]
+
+    def on_click(self, event: events.Click) -> None:
+        """Go to where the track was clicked."""
+        start, room, _ = _parts(self.where, self._now, self.keys, self.size.width)
+        cell = event.x - width_of(start)
+        if room >= LEAST_TRACK and 0 <= cell < room:
+            self.post_message(self.Sought((cell + 0.5) / room * (self.where.end - self.where.begin) + self.where.begin))
 
 
 def row(where: Position, now: State | None, keys: tuple[tuple[str, str], ...], width: int) -> Row:
     """The bar in `width` cells: the keys go first, then the track."""
+    start, room, end = _parts(where, now, keys, width)
+    if room < LEAST_TRACK:
+        return spread(start, end, width, "keytext")
+    return fit((*start, *track(where, room), (" ", "keytext"), *end), width, "keytext")
+
+
+def _parts(where: Position, now: State | None, keys: tuple[tuple[str, str], ...], width: int) -> tuple[Row, int, Row]:
+    """What stands before the track, the cells that are left for it, and what stands behind."""
     start: Row = (
         (f" {'▶' if where.playing else '‖'} {where.speed:g}× ", "paused" if not where.playing else "key"),
         (f" {_clock(where.at - where.begin)} / {_clock(where.end - where.begin)} ", "keytext"),
     )
     end = _end(where, now, keys, (width - width_of(start)) // 2)
-    room = width - width_of(start) - width_of(end) - 1
-    if room < LEAST_TRACK:
-        return spread(start, end, width, "keytext")
-    return fit((*start, *track(where, room), (" ", "keytext"), *end), width, "keytext")
+    return start, width - width_of(start) - width_of(end) - 1, end
 
 
 def _end(where: Position, now: State | None, keys: tuple[tuple[str, str], ...], room: int) -> Row:
@@ -198,6 +222,9 @@ class ReplayApp(TuimonApp):
             super().action_press(name)
         else:
             move()
+
+    def on_replay_bar_sought(self, message: ReplayBar.Sought) -> None:
+        self._replaying.move(message.at - self._replaying.where.at)
 
     def freeze(self) -> None:
         """Space: hold the recording, or let it go on."""
