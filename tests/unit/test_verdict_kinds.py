@@ -148,6 +148,24 @@ def test_the_odd_stack_is_a_suspect() -> None:
     assert "stands in acquire, 2 others in wait" in verdict.suspects[0].reason
 
 
+@pytest.mark.parametrize("peers", ["sleeps", "polls"])
+def test_the_only_busy_one_is_a_suspect_where_all_others_wait(peers: str) -> None:
+    story = hung(8, does=peers)
+    story.ranks[5].does = "spins"
+    assert [suspect.rank for suspect in story.runs(25).suspects] == ["TP5"]
+
+
+def test_the_only_one_that_sleeps_elsewhere_is_a_suspect() -> None:
+    story = hung(8)
+    story.ranks[5].more = {"wchan": "wait_for_partner"}
+    assert story.runs(25).suspects[0].reason.startswith("waits")
+    story = hung(8)
+    story.ranks[5].more = {"wchan": "wait_woken"}
+    suspects = story.runs(25).suspects
+    assert [suspect.rank for suspect in suspects] == ["TP5"]
+    assert suspects[0].reason == "waits in socket while its 7 peers wait in futex"
+
+
 def test_half_and_half_is_no_odd_one() -> None:
     story = hung(2)
     story.runs(15)

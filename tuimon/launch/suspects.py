@@ -6,6 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tuimon.launch.events import Process
+from tuimon.launch.host_signs import commonest_wait
 from tuimon.launch.kinds import Posture, postures
 from tuimon.launch.ranks import ranks_of
 from tuimon.launch.view import Suspect
@@ -31,7 +32,7 @@ def suspects_of(run: Run) -> tuple[Suspect, ...]:
     found += _odd_stacks(run, ranks)
     found += _unread(ranks)
     if not found:
-        found = [*_disagreeing(run, ranks), *_last_in_line(run, ranks)]
+        found = [*_odd_one(ranks, poses), *_disagreeing(run, ranks), *_last_in_line(run, ranks)]
     return _merged(found, ranks)[:MANY]
 
 
@@ -119,6 +120,24 @@ def _unread(ranks: list[Process]) -> list[Suspect]:
         Suspect(process.rank, process.pid, f"{process.unread_bytes} bytes wait unread in its sockets")
         for process in behind
     ]
+
+
+def _odd_one(ranks: list[Process], poses: dict[int, Posture]) -> list[Suspect]:
+    """One rank is busy, or sleeps in another kernel wait, while all of its peers do the same: they wait for it."""
+    places = {process.pid: (poses[process.pid], commonest_wait([process])) for process in ranks}
+    counts = Counter(places.values())
+    if len(ranks) < 3 or len(counts) != 2:
+        return []
+    (common, most), (odd, few) = counts.most_common()
+    if few > 1 or most < 2:
+        return []
+    pose, wait = odd
+    here = "is busy" if pose == "spins" else f"waits in {wait or 'another place'}"
+    there = f"wait in {common[1]}" if common[1] else "wait"
+    return [
+        Suspect(process.rank, process.pid, f"{here} while its {most} peers {there}")
+        for process in ranks if places[process.pid] == odd
+    ]  # fmt: skip
 
 
 def _disagreeing(run: Run, ranks: list[Process]) -> list[Suspect]:
