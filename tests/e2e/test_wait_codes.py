@@ -127,12 +127,24 @@ def remembered(state: Path) -> list[dict[str, Any]]:
     return launches
 
 
-def test_a_recording_that_cannot_be_written_is_said_and_disturbs_nothing(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_said_once_and_disturbs_nothing(tmp_path: Path) -> None:
     (tmp_path / "recordings").write_text("in the way")
-    command = [sys.executable, "-m", "tuimon", "wait", "demo:healthy", "--timeout", "4s"]
+    (tmp_path / "history.sqlite").mkdir()
+    command = [sys.executable, "-m", "tuimon", "wait", "demo:healthy", "--timeout", "6s"]
     done = subprocess.run(
         command, env={**os.environ, "TUIMON_STATE_DIR": str(tmp_path)}, text=True, capture_output=True, check=False
     )
     assert done.returncode == 5
     assert done.stderr.count("This watch is not being recorded: ") == 1
+    assert done.stderr.count("history.sqlite cannot be used: ") == 1
     assert done.stdout.startswith("demo:healthy: starting")
+
+
+def test_a_corrupted_history_is_moved_aside_and_that_is_said(tmp_path: Path) -> None:
+    (tmp_path / "history.sqlite").write_bytes(b"no database" * 1000)
+    command = [sys.executable, "-m", "tuimon", "wait", "demo:healthy", "--timeout", "6s"]
+    done = subprocess.run(
+        command, env={**os.environ, "TUIMON_STATE_DIR": str(tmp_path)}, text=True, capture_output=True, check=False
+    )
+    assert done.stderr.count("The history was corrupted; it was moved to ") == 1
+    assert [launch["outcome"] for launch in remembered(tmp_path)] == ["unfinished"]

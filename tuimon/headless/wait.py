@@ -86,8 +86,8 @@ def run(spec: str, settings: Settings, wish: Wish, *, as_json: bool) -> int:
 
 
 def _own_trouble(event: AnyEvent, progress: Progress) -> None:
-    """What is wrong with the recording is no answer, and said: it will be missed later."""
-    if isinstance(event, Finding) and event.source == "recorder" and event.severity != "info":
+    """What is wrong with the recording or the history is no answer, and said: it will be missed later."""
+    if isinstance(event, Finding) and event.kind in {"recording", "history"} and event.severity != "info":
         progress.tell(". ".join(filter(None, (event.text, event.fix))))
 
 

@@ -28,6 +28,7 @@ MIGRATIONS: tuple[str, ...] = (
     """,
 )
 """Step n leads from schema n to n + 1; steps are only ever added."""
+_ELSEWHERE = "The watching goes on without it; TUIMON_STATE_DIR names another place"
 _BROKEN = {sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_CORRUPT}
 
 
@@ -52,12 +53,10 @@ class HistoryFile:
                 db.execute("COMMIT")
         except sqlite3.Error as error:
             self._prepared = False  # whatever it is, the next use looks at the file again
-            raise HistoryError(
-                f"The history {self.path} cannot be used: {error}", "The watching goes on without it"
-            ) from error
+            raise HistoryError(f"The history {self.path} cannot be used: {error}", _ELSEWHERE) from error
         except OSError as error:
             raise HistoryError(
-                f"The history {self.path} cannot be used: {error.strerror or error}", "The watching goes on without it"
+                f"The history {self.path} cannot be used: {error.strerror or error}", _ELSEWHERE
             ) from error
 
     def _connect(self) -> sqlite3.Connection:
