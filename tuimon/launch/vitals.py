@@ -175,7 +175,7 @@ class Vitals:
         if not sign.visible:
             return Evidence(sign=sign.name, age=None, text=sign.text)
         if sign.last is None:
-            since = f" (not in the {age(now - first)} since we look)" if first is not None else ""
+            since = f" (not in the {age(now - first)} since we look)" if first is not None and now - first >= 1 else ""
             return Evidence(sign=sign.name, age=None, text=f"{sign.text}{since}")
         return Evidence(sign=sign.name, age=max(0.0, now - sign.last), text=sign.text)
 
