@@ -17,7 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tuimon.config import Settings
-from tuimon.hosts import finding
+from tuimon.hosts import beating, finding, plain
 from tuimon.hosts.local import LocalHost
 from tuimon.launch.events import AnyEvent, Finding, LogText, Sample, ServerFound, ServerGone
 from tuimon.watch import sampling
@@ -186,3 +186,28 @@ def test_a_server_that_ends_is_gone_and_the_next_is_another() -> None:
 def test_no_bytes_make_the_readers_fail(text: bytes) -> None:
     list(Reader(None).read(Look(b"@up\n" + text + b"\n@stat\n" + text + b"\n@argv\n" + text), None, None))
     gpu(text)
+
+
+async def test_one_tail_follows_the_log_for_as_long_as_we_beat(
+    fake: FakeServer, bare: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A beat that the shell took for the end had it killed and started again, a thousand times a day."""
+    monkeypatch.setattr(beating, "EVERY", 0.1)
+    log = tmp_path / "growing.log"
+    log.write_bytes(b"0\n")
+    host = fake.host()
+    await host.connect()
+    sessions = fake.sessions
+    pieces = plain.follow(host, str(log), 0, None)
+    text = b""
+    async with asyncio.timeout(20):
+        for number in range(1, 6):
+            text += (await anext(pieces)).text
+            await asyncio.sleep(0.15)  # longer than a beat
+            with log.open("ab") as file:
+                file.write(b"%d\n" % number)
+        text += (await anext(pieces)).text
+    assert text == b"0\n1\n2\n3\n4\n5\n"
+    assert fake.sessions == sessions + 2  # a look at the file, and the tail
+    await pieces.aclose()
+    await host.close()

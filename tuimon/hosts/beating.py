@@ -17,8 +17,10 @@ PATIENCE = 25.0
 """Seconds without one after which a program ends by itself: 30 s after the link fell silent nothing is left."""
 
 
-async def beat(channel: Channel, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep) -> None:
-    """Beat for ever; an empty line is no request."""
+async def beat(
+    channel: Channel, sleep: Callable[[float], Awaitable[None]] = asyncio.sleep, word: bytes = b"\n"
+) -> None:
+    """Beat for ever; to our programs an empty line is no request."""
     while True:
         await sleep(EVERY)
-        channel.write(b"\n")
+        channel.write(word)

@@ -18,6 +18,8 @@ BEATS = (
     f"t=; timeout 9 true 2>/dev/null && t='timeout {PATIENCE:.0f}'; "
     'while x=$($t dd bs=64 count=1 2>/dev/null) && test -n "$x"; do '
 )
+BEAT = b".\n"
+"""A shell keeps nothing of an empty line, and would take it for the end."""
 BEGIN = b"--tuimon--\n"
 """Stands before a program's own output; what comes before it is a login shell's."""
 BIG = 2 << 20
@@ -60,10 +62,10 @@ async def follow(host: Running, path: str, offset: int, inode: int | None) -> As
         yield LogPiece("skipped", offset, skipped=offset, inode=here)
     offset = max(offset, 0)
     channel = await host.start(beside(["tail", "-c", f"+{offset + 1}", "-F", path]))
-    beating = asyncio.create_task(beat(channel))
+    beating = asyncio.create_task(beat(channel, word=BEAT))
     begun, heard = False, b""
     try:
-        channel.write(b"\n")
+        channel.write(BEAT)
         while piece := await channel.read():
             if not begun:
                 heard = (heard + piece)[-(1 << 20) :]

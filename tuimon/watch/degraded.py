@@ -10,8 +10,9 @@ from collections.abc import Callable
 
 from tuimon.hosts import plain
 from tuimon.hosts.beating import beat
+from tuimon.hosts.errors import HostError
 from tuimon.hosts.host import Channel, Host
-from tuimon.hosts.quoting import quoted
+from tuimon.hosts.quoting import last_line, quoted
 from tuimon.launch.events import Finding, Gpu
 from tuimon.watch.board import Board
 from tuimon.watch.lines import Reported
@@ -92,10 +93,17 @@ class Degraded:
             self._heard(event)
 
     async def _smi(self) -> None:
-        channel = await self._host.start(plain.beside(SMI))
-        beating = asyncio.create_task(beat(channel, self._board.clock.sleep))
         try:
-            channel.write(b"\n")
+            await self._read_smi()
+        except HostError as error:  # of a link that is lost the looks tell too, and nobody waits for this
+            self._gpu_note = f"nvidia-smi: {error}"
+        self._gpus.clear()
+
+    async def _read_smi(self) -> None:
+        channel = await self._host.start(plain.beside(SMI))
+        beating = asyncio.create_task(beat(channel, self._board.clock.sleep, plain.BEAT))
+        try:
+            channel.write(plain.BEAT)
             pending = b""
             while piece := await channel.read():
                 *lines, pending = (pending + piece)[-65536:].split(b"\n")
@@ -105,6 +113,7 @@ class Degraded:
                         self._gpus[found.index] = found
                 if said := quoted(channel.errors()):
                     self._gpu_note = f"nvidia-smi: {said}"
+            self._gpu_note = f"nvidia-smi has ended: {last_line(channel.errors())}"
         finally:
             beating.cancel()
             channel.end_input()
