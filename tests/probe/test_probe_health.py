@@ -105,6 +105,13 @@ def test_vllm_is_asked_for_health(probe: Probe, serving: Callable[..., Any]) -> 
     assert (answered.path, answered.status) == ("/health", 200)
 
 
+def test_an_address_that_is_none_is_said_and_ends_nothing(probe: Probe, sglang: Server) -> None:
+    sglang("import time\ntime.sleep(600)\n", "--host", f"{'a' * 64}..b", "--port", str(free_port()))
+    watching = probe()
+    assert watching.until(Health).error.startswith("UnicodeError: ")
+    assert watching.until(Sample).processes
+
+
 def test_a_server_that_accepts_and_says_nothing_times_out(probe: Probe, serving: Callable[..., Any]) -> None:
     serving({"/model_info": [200, "", 100]})
     answered = probe().until(Health, lambda health: health.path is not None)

@@ -73,10 +73,14 @@ class Health:
                     self.next_metrics = now  # else it is the server that has none, only better known
                 last, due = target, now
                 self.step, self.open, self.listener, self.drafted = 0, False, None, None
-            if target is not None and now >= due:
-                due = max(now, due) + (self.question(target) or KNOCK)
-            if target is not None and self.metrics and self.open and now >= self.next_metrics:
-                self.next_metrics = now + self.look_at_metrics(target)
+            try:
+                if target is not None and now >= due:
+                    due = max(now, due) + (self.question(target) or KNOCK)
+                if target is not None and self.metrics and self.open and now >= self.next_metrics:
+                    self.next_metrics = now + self.look_at_metrics(target)
+            except Exception as error:  # a name that is none raises UnicodeError; this thread is the only one that asks
+                self.tell(target, None, raw_http.Answer(error="%s: %s" % (type(error).__name__, error)))
+                due = self.next_metrics = now + ASK
             time.sleep(0.5 if target is None else 0.25)
 
     def question(self, target):
