@@ -42,6 +42,33 @@ def test_a_line_that_only_answers_or_waits_is_no_life(engine: str, line: str) ->
     assert view.error is None
 
 
+@pytest.mark.parametrize(
+    ("line", "news"),
+    [
+        ("[monitor pid=4711] rank 3 alive, {} s in barrier 17, rss 8.1 GB", False),
+        ("2026/03/04 10:15:{} waiting for the others", False),
+        ("3/8 ranks are there, {} s", False),
+        ("fetched {}/600 blocks", True),
+        ("fetched {} % of the weights", True),
+        ("the sidecar has {}.5 GB of 600", True),
+    ],
+)
+def test_a_line_that_comes_again_and_again_is_no_news_unless_its_share_of_a_whole_moves(line: str, news: bool) -> None:
+    reading = reading_of("sglang", ready=False)
+    for i in range(4):
+        reading.feed(line.format(10 + 5 * i).encode() + b"\n", 1050.0 + 5 * i)
+    told = reading.told(1066.0)
+    assert told.last_life == 1065.0
+    assert told.last_news == (1065.0 if news else 1050.0)
+
+
+def test_what_several_ranks_say_together_is_said_once() -> None:
+    reading = reading_of("sglang", ready=False)
+    for rank in range(8):
+        reading.feed(f"[2026-03-04 10:15:11 TP{rank}] the pool of this rank is there\n".encode(), 1050.0 + rank / 5)
+    assert reading.told(1052.0).last_news == 1050.0 + 7 / 5
+
+
 def test_a_heartbeat_is_told_apart() -> None:
     reading = reading_of("vllm")
     reading.feed(

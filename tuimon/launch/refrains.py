@@ -15,23 +15,26 @@ OFTEN = 1
 ONE_BURST = 2.0
 """Seconds: what several ranks say together is said once."""
 _MOST = 4096  # different lines
-_PROGRESS = re.compile(rb"%|\d ?/ ?\d")
+_SHARE = re.compile(rb"\d[\d.,]{0,20} ?(?:%|/ ?\d|(?:[A-Za-z]{1,3} )?of \d)")
+"""`40 %`, `3/8`, `12 GB of 600`; a date with slashes looks like one too, and stays the same all day."""
 
 
 class Refrains:
     """Knows a log's lines by their shape, digits aside."""
 
     def __init__(self) -> None:
-        self._known: dict[bytes, tuple[int, float]] = {}
+        self._known: dict[bytes, tuple[int, float, list[bytes]]] = {}
 
     def is_one(self, line: bytes, at: float) -> bool:
-        """Whether this line came before, again and again. A share or a count of a total is progress, not a refrain."""
-        if _PROGRESS.search(line):
-            return False
-        shape = line[:512].translate(None, DIGITS)
-        times, last = self._known.get(shape, (0, at))
+        """Whether this line came before, again and again. With another share of a whole it tells of progress."""
+        line = line[:512]
+        shape = line.translate(None, DIGITS)
+        shares: list[bytes] = _SHARE.findall(line)
+        times, last, said = self._known.get(shape, (0, at, shares))
+        if said != shares:
+            times = 0
         if times == 0 or at - last >= ONE_BURST:
             if len(self._known) >= _MOST:
                 self._known.clear()
-            self._known[shape] = (times + 1, at)
+            self._known[shape] = (times + 1, at, shares)
         return times > OFTEN or (times == OFTEN and at - last >= ONE_BURST)
