@@ -80,8 +80,8 @@ def waits(tmp_path: Path) -> Iterator[Waits]:
     waits.start("serving", "demo:healthy@0.2", "--until", "serving", "--timeout", "60s")
     waits.start("dead", "127.0.0.1:1", "--timeout", "8s")
     waits.start("nobody", "localhost", "--pid", "4194304", "--timeout", "8s")
-    waits.start("crash", "localhost", "--pid", waits.server(18, "crash"), "--until", "exit", "--timeout", "60s")
-    waits.start("end", "localhost", "--pid", waits.server(18, "end"), "--until", "exit", "--timeout", "60s")
+    waits.start("crash", "localhost", "--pid", waits.server(14, "crash"), "--until", "exit", "--timeout", "60s")
+    waits.start("end", "localhost", "--pid", waits.server(14, "end"), "--until", "exit", "--timeout", "60s")
     yield waits
     waits.close()
 
