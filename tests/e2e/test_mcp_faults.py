@@ -101,6 +101,16 @@ async def test_a_file_that_cannot_be_read_is_a_sentence(tmp_path: Path, name: st
         assert await complaint(client, "timeline", {"source": path})
 
 
+async def test_a_log_that_is_too_long_to_be_read_in_time_is_refused_at_once(tmp_path: Path) -> None:
+    log = tmp_path / "server.log"
+    with log.open("wb") as file:
+        file.truncate(80_000_000_000)
+    async with assistant(tmp_path) as client:
+        with anyio.fail_after(10):
+            said = await complaint(client, "timeline", {"source": str(log)})
+    assert "has 80.0 GB, more than can be read in 30 s. Name its last part" in said
+
+
 async def test_a_client_that_leaves_in_the_middle_of_a_wait_leaves_no_process(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "tuimon", "mcp"]
     opening = (

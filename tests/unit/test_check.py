@@ -73,7 +73,8 @@ def test_a_link_was_lost_only_where_it_has_stood() -> None:
     lost = LinkView(state="lost", since=BEGAN, reason="refused")
     assert report(replace(view(), link=lost), BEGAN)["link"] == "lost"
     assert report(replace(view(data_age=None), link=lost), BEGAN)["link"] == "never"
-    connecting = replace(view(data_age=None), link=LinkView(state="connecting", since=BEGAN))
+    connecting = replace(view(data_age=None), link=LinkView(state="connecting", since=BEGAN, reason="connecting"))
+    assert words(connecting) == "gpu-17: unreachable: the host has not answered yet"
     assert (report(connecting, BEGAN)["link"], report(connecting, BEGAN)["error"]) == (
         "never",
         "the host has not answered yet",

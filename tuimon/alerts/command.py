@@ -107,4 +107,5 @@ def end(process: subprocess.Popen[bytes]) -> None:
     if process.poll() is None:
         with suppress(ProcessLookupError):
             os.killpg(process.pid, signal.SIGKILL)  # a session of its own: nobody else is in this group
-        process.wait()
+        with suppress(subprocess.TimeoutExpired):  # one that waits for a dead disk does not even die
+            process.wait(1.0)

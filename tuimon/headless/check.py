@@ -116,7 +116,9 @@ def _verdict(view: LaunchView, way: Way) -> dict[str, Any]:
 def _error(view: LaunchView) -> str | None:
     if view.broken is not None:
         return f"tuimon's own error: {view.broken}"
-    return view.error if view.link.state == "up" else view.link.reason or view.error or "the host has not answered yet"
+    if view.link.state == "connecting":
+        return "the host has not answered yet"
+    return view.error if view.link.state == "up" else view.link.reason or view.error or "the link is down"
 
 
 def words(view: LaunchView) -> str:
@@ -125,8 +127,8 @@ def words(view: LaunchView) -> str:
     if view.broken is not None:
         return f"{view.host}: nothing can be judged: {_error(view)}"
     lines = [f"{view.host}: {final_state(view)}: {verdict.headline}"]
-    if view.link.state != "up" and view.link.reason:
-        lines = [f"{view.host}: unreachable: {view.link.reason}"]
+    if view.link.state != "up":
+        lines = [f"{view.host}: unreachable: {_error(view)}"]
     lines += [f"  {e.sign}{'' if e.age is None else f', {age(e.age)} ago'}: {e.text}" for e in verdict.evidence]
     lines += [f"  missing: {m.milestone}: {m.because}" for m in verdict.missing]
     lines += [f"  suspect: {s.rank or s.pid}: {s.reason}" for s in verdict.suspects]
