@@ -33,7 +33,7 @@ SAVING = 10.0
 STACKS_LIMIT = 45.0
 TIMELINE_LIMIT = 30.0
 LONGEST_LOG = 500_000_000
-"""Bytes; 19 MB/s were measured (vLLM, most lines with a meaning), and a reading that was given up would go on for nobody."""
+"""Bytes; 19 MB/s were measured (vLLM), and a reading that was given up would go on for nobody."""
 GRACE = 5.0
 """Seconds beyond its limit after which a tool is given up: nothing of ours should need them."""
 HOST_WORDS = (
