@@ -78,6 +78,7 @@ LOG: tuple[tuple[str, str, Seen], ...] = (
     ("previous", "N", footer("no search yet: / begins one")),
     ("lens", "l", "· key lines"),
     ("lens", "l", without("· key lines")),
+    ("top", "g", lambda text: bool(re.search(r"│ ◆ \d\d:\d\d:\d\d", text))),
     ("times", "t", lambda text: not re.search(r"│ ◆ \d\d:\d\d:\d\d", text)),
     ("times", "t", lambda text: bool(re.search(r"│ ◆ \d\d:\d\d:\d\d", text))),
     ("top", "g", "…"),
