@@ -5,12 +5,9 @@ Every tool states how long it may take; what is asked about often is watched on 
 
 from __future__ import annotations
 
-import asyncio
 import os
 import stat
-import threading
 from collections.abc import Callable
-from concurrent.futures import Future
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -21,6 +18,7 @@ from tuimon.headless import check, diagnose, stacks, wait
 from tuimon.headless.mcp_answers import bounded, live_timeline
 from tuimon.headless.progress import Silent
 from tuimon.headless.ways import tools
+from tuimon.hosts.aside import aside
 
 if TYPE_CHECKING:
     from tuimon.headless.mcp_watches import Watches
@@ -144,25 +142,13 @@ class Answers:
 
 
 async def answer(ask: Callable[[], dict[str, Any]], limit: float) -> str:
-    """Run on a thread, within the limit. Raises what `ask` raises, and NoAnswer."""
+    """Run within the limit, on a thread that nobody waits for once the client has left: anyio's would hold the process.
+
+    Raises what `ask` raises, and NoAnswer.
+    """
     with anyio.move_on_after(limit + GRACE):
-        return bounded(await _aside(ask))
+        return bounded(await aside(ask, "tuimon-asked"))
     raise NoAnswer(f"There was no answer within {limit:.0f} s", "Try again, or check first")
-
-
-async def _aside(ask: Callable[[], dict[str, Any]]) -> dict[str, Any]:
-    """Run on a thread that nobody waits for once the client has left: anyio's would hold the process for 45 s."""
-    future: Future[dict[str, Any]] = Future()
-    future.set_running_or_notify_cancel()
-
-    def work() -> None:
-        try:
-            future.set_result(ask())
-        except BaseException as error:  # noqa: BLE001  raised again where it is awaited
-            future.set_exception(error)
-
-    threading.Thread(target=work, name="tuimon-asked", daemon=True).start()
-    return await asyncio.wrap_future(future)
 
 
 def is_path(source: str) -> bool:

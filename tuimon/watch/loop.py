@@ -31,7 +31,10 @@ class Loop(asyncio.SelectorEventLoop):
     ) -> list[Answer]:
         """`socket.getaddrinfo` on a thread that nobody waits for."""
         look = partial(socket.getaddrinfo, host, port, family, type, proto, flags)
-        return await aside(look, "tuimon-names")
+        try:
+            return await aside(look, "tuimon-names")
+        except UnicodeError as error:  # a label that is empty or longer than 63 characters
+            raise socket.gaierror(socket.EAI_NONAME, str(error)) from error
 
 
 def new_loop(trouble: Callable[[str, BaseException], None]) -> asyncio.AbstractEventLoop:
