@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from msgspec import Struct, structs
 
@@ -66,30 +66,31 @@ class Sustained:
     """Each process's deeds as far as they last: never more than it did on average over the last seconds."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[float, Mapping[int, Rates]]] = deque(maxlen=64)
+        self._past: deque[tuple[float, dict[int, tuple[float, ...]]]] = deque(maxlen=64)
+        """The last intervals, each with its seconds and what each process that did anything did in it."""
 
     def take(self, rates: Mapping[int, Rates], seconds: float | None) -> dict[int, Rates]:
         """The rates of one more interval, dampened."""
         if seconds is None:
             self._past.clear()
             return {}
-        self._past.append((seconds, rates))
+        self._past.append((seconds, {pid: done for pid, rate in rates.items() if any(done := _done(rate, seconds))}))
         covered = sum(length for length, _ in self._past)
         while len(self._past) > 1 and max(covered - self._past[0][0], self._past[0][0]) >= SUSTAINED:
             covered -= self._past.popleft()[0]  # also what one long interval held, a gap: its mean tells of no second
         return {pid: self._dampened(pid, rate, covered) for pid, rate in rates.items()}
 
     def _dampened(self, pid: int, rate: Rates, covered: float) -> Rates:
-        past = [(length, earlier[pid]) for length, earlier in self._past if pid in earlier]
-        return structs.replace(rate, **{field: _mean(past, field, covered, getattr(rate, field)) for field in DEEDS})
+        if pid not in self._past[-1][1]:
+            return rate
+        means = map(sum, zip(*(done[pid] for _, done in self._past if pid in done), strict=True))
+        now = ((field, getattr(rate, field), mean / covered) for field, mean in zip(DEEDS, means, strict=True))
+        return structs.replace(rate, **{field: min(value, mean) for field, value, mean in now if (value or 0.0) > 0})
 
 
-def _mean(past: Iterable[tuple[float, Rates]], field: str, covered: float, now: float | None) -> float | None:
-    """The mean of what was done, or what is done now, if that is less. What was given back was not done."""
-    if now is None or now <= 0:
-        return now
-    done = sum(length * max(0.0, getattr(rate, field) or 0.0) for length, rate in past)
-    return min(now, done / covered)
+def _done(rate: Rates, seconds: float) -> tuple[float, ...]:
+    """What a process did in this interval. What was given back was not done."""
+    return tuple([max(0.0, getattr(rate, field) or 0.0) * seconds for field in DEEDS])
 
 
 def most(rates: Mapping[int, Rates], field: str) -> float:
