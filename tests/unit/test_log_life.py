@@ -51,15 +51,27 @@ def test_a_line_that_only_answers_or_waits_is_no_life(engine: str, line: str) ->
         ("fetched {}/600 blocks", True),
         ("fetched {} % of the weights", True),
         ("the sidecar has {}.5 GB of 600", True),
+        ("[2026-03-04 10:15:{}] step 3{} loss 2.31", True),
+        ("epoch=1 step={} loss=2.31", True),
+        ("rank 3 alive, {}s in barrier", False),
+        ("rank 3 alive since {} minutes, 17330000{}", False),
+        ("10.0.0.7:500{} asks for rank 3", False),
     ],
 )
-def test_a_line_that_comes_again_and_again_is_no_news_unless_its_share_of_a_whole_moves(line: str, news: bool) -> None:
+def test_a_line_that_comes_again_and_again_is_no_news_unless_what_it_counts_moves(line: str, news: bool) -> None:
     reading = reading_of("sglang", ready=False)
     for i in range(4):
-        reading.feed(line.format(10 + 5 * i).encode() + b"\n", 1050.0 + 5 * i)
+        reading.feed(line.replace("{}", str(10 + 5 * i)).encode() + b"\n", 1050.0 + 5 * i)
     told = reading.told(1066.0)
     assert told.last_life == 1065.0
     assert told.last_news == (1065.0 if news else 1050.0)
+
+
+def test_a_number_that_falls_now_and_then_counts_nothing() -> None:
+    reading = reading_of("sglang", ready=False)
+    for i, used in enumerate((8100, 8140, 8120, 8150, 8160, 8170)):
+        reading.feed(b"rank 3 alive, %d MB in use\n" % used, 1050.0 + 5 * i)
+    assert reading.told(1080.0).last_news == 1055.0
 
 
 def test_what_several_ranks_say_together_is_said_once() -> None:
