@@ -66,7 +66,7 @@ class Sustained:
     """Each process's deeds as far as they last: never more than it did on average over the last seconds."""
 
     def __init__(self) -> None:
-        self._past: deque[tuple[float, dict[int, tuple[float, ...]]]] = deque(maxlen=64)
+        self._past: deque[tuple[float, dict[int, tuple[int, ...]]]] = deque(maxlen=64)
         """The last intervals, each with its seconds and what each process that did anything did in it."""
 
     def take(self, rates: Mapping[int, Rates], seconds: float | None) -> dict[int, Rates]:
@@ -88,9 +88,9 @@ class Sustained:
         return structs.replace(rate, **{field: min(value, mean) for field, value, mean in now if (value or 0.0) > 0})
 
 
-def _done(rate: Rates, seconds: float) -> tuple[float, ...]:
-    """What a process did in this interval. What was given back was not done."""
-    return tuple([max(0.0, getattr(rate, field) or 0.0) * seconds for field in DEEDS])
+def _done(rate: Rates, seconds: float) -> tuple[int, ...]:
+    """What a process did in this interval, in faults and bytes. What was given back was not done."""
+    return tuple([round(max(0.0, getattr(rate, field) or 0.0) * seconds) for field in DEEDS])
 
 
 def most(rates: Mapping[int, Rates], field: str) -> float:
