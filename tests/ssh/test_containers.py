@@ -36,6 +36,11 @@ SERVER = """
         time.sleep(0.05)
 """
 
+WAITS_FOR_ITS_PID = """
+import os, time
+while not os.path.exists(os.environ["PYTHONPATH"] + ".pid"): time.sleep(0.005)
+"""
+
 
 class Engine:
     """The containers of one machine."""
@@ -49,7 +54,10 @@ class Engine:
         """Start a container whose first process is a server; what it prints is stamped, as an engine does."""
         package = self.folder / name / "sglang"
         package.mkdir(parents=True, exist_ok=True)
-        (package / "launch_server.py").write_text(textwrap.dedent(program.replace("{name}", name)))
+        # One that ends at once would be gone before its pid can be read.
+        (self.folder / f"{name}.pid").unlink(missing_ok=True)
+        program = WAITS_FOR_ITS_PID + textwrap.dedent(program.replace("{name}", name))
+        (package / "launch_server.py").write_text(program)
         child = subprocess.Popen(
             ["unshare", "-m", "-p", "-n", "-f", "--mount-proc", "--kill-child", sys.executable, "-m",
              "sglang.launch_server", "--port", "30000"],
