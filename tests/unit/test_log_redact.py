@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tuimon.launch.redact import redact, redact_argv, redact_bytes
+from tuimon.launch import redact as redacting
+from tuimon.launch.redact import PIECE, redact, redact_argv, redact_bytes
 
 SECRET = "s3cr3t-Value_1234567890abcdef"
 
@@ -62,3 +63,19 @@ def test_a_command_line_is_redacted_word_by_word() -> None:
 def test_bytes_that_are_no_text_survive(line: bytes) -> None:
     if b"***" not in redact_bytes(line):
         assert redact_bytes(line) == line
+
+
+def test_a_busy_log_is_searched_some_lines_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    searched: list[str] = []
+
+    def look(text: str) -> str:
+        searched.append(text)
+        return redact(text)
+
+    monkeypatch.setattr(redacting, "redact", look)
+    lines = [f"{number} token usage: 0.05, api_key='{SECRET}'\n" for number in range(5000)]
+    clean = redact_bytes("".join(lines).encode()).decode()
+    assert SECRET not in clean
+    assert clean.splitlines() == [redact(line).rstrip("\n") for line in lines]
+    assert max(map(len, searched)) <= PIECE + len(lines[-1])
+    assert all(piece.endswith("\n") for piece in searched)

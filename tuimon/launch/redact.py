@@ -6,8 +6,11 @@ SGLang prints its API key in its own argument dump, vLLM in its command line; bo
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 HIDDEN = "***"
+PIECE = 8192
+"""Bytes. A search keeps the interpreter to itself until it ends, and keys wait: 15 ms for a second of a busy log."""
 
 # Bounded repeats: foreign text may not make this quadratic.
 _NAMES = r"(?:[a-z]{1,24}[_-]){0,4}(?:api[_-]?keys?|token|secret|password|passwd|credentials?)(?:[_-](?:key|id))?"
@@ -54,6 +57,19 @@ def redact(text: str) -> str:
 
 def redact_bytes(text: bytes) -> bytes:
     """The same for raw log bytes; bytes that are no UTF-8 survive unchanged."""
+    return b"".join(map(_redacted, _pieces(text)))
+
+
+def _pieces(text: bytes) -> Iterator[bytes]:
+    """Whole lines, some at a time."""
+    start = 0
+    while start < len(text):
+        end = text.find(b"\n", start + PIECE) + 1 or len(text)
+        yield text[start:end]
+        start = end
+
+
+def _redacted(text: bytes) -> bytes:
     if not _HINT_BYTES.search(text):
         return text
     return redact(text.decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
