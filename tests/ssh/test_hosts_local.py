@@ -13,6 +13,7 @@ from typing import cast
 
 import pytest
 
+from tests.ssh.pieces import next_of, text_of
 from tuimon.hosts import pick, tail
 from tuimon.hosts.address import Address, parse
 from tuimon.hosts.errors import BadAddress, CannotStart, CommandTimedOut, HostError, TransferFailed
@@ -91,22 +92,22 @@ async def test_this_machine_is_never_lost(host: LocalHost) -> None:
 async def test_a_log_is_followed_through_all_that_can_happen_to_it(host: LocalHost, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     pieces = host.follow(str(log), -1)
-    assert (await _next(pieces)).kind == "missing"
+    assert (await next_of(pieces)).kind == "missing"
     log.write_bytes(b"one\n")
-    assert await _text(pieces, 4) == b"one\n"
+    assert await text_of(pieces, 4) == b"one\n"
     with log.open("ab") as file:
         file.write(b"two \xff\n")
-    assert await _text(pieces, 6) == b"two \xff\n"
+    assert await text_of(pieces, 6) == b"two \xff\n"
     log.write_bytes(b"3\n")
-    assert (await _next(pieces)).kind == "truncated"
-    assert await _text(pieces, 2) == b"3\n"
+    assert (await next_of(pieces)).kind == "truncated"
+    assert await text_of(pieces, 2) == b"3\n"
     with log.open("ab") as file:
         file.write(b"last of the old\n")
         log.rename(tmp_path / "server.log.1")
     log.write_bytes(b"four\n")
-    assert await _text(pieces, 16) == b"last of the old\n"
-    assert (await _next(pieces)).kind == "rotated"
-    piece = await _next(pieces)
+    assert await text_of(pieces, 16) == b"last of the old\n"
+    assert (await next_of(pieces)).kind == "rotated"
+    piece = await next_of(pieces)
     assert (piece.text, piece.inode) == (b"four\n", log.stat().st_ino)
     await pieces.aclose()  # type: ignore[attr-defined]  # an async generator, which the protocol does not promise
 
@@ -115,10 +116,10 @@ async def test_new_text_wakes_the_reader_well_before_the_next_poll(host: LocalHo
     log = tmp_path / "server.log"
     log.write_bytes(b"first\n")
     pieces = host.follow(str(log), -1)
-    await _next(pieces)
+    await next_of(pieces)
     waits = []
     for _ in range(4):
-        reading = asyncio.create_task(_next(pieces))
+        reading = asyncio.create_task(next_of(pieces))
         await asyncio.sleep(0.3)
         with log.open("ab") as file:
             file.write(b"more\n")
@@ -135,7 +136,7 @@ async def test_a_large_log_is_shown_by_its_head_and_tail_with_a_marked_gap(host:
     pieces = host.follow(str(log), -1)
     kinds, size, last = set(), 0, b""
     while not last.endswith(b"tail\n"):
-        piece = await _next(pieces)
+        piece = await next_of(pieces)
         kinds.add(piece.kind)
         size += len(piece.text) + piece.skipped
         last = piece.text or last
@@ -148,7 +149,7 @@ async def test_a_large_log_is_shown_by_its_head_and_tail_with_a_marked_gap(host:
 async def test_a_log_without_rights_says_so(host: LocalHost, tmp_path: Path) -> None:
     log = tmp_path / "server.log"
     log.touch(mode=0o000)
-    assert (await _next(host.follow(str(log), 0))).kind == "denied"
+    assert (await next_of(host.follow(str(log), 0))).kind == "denied"
 
 
 @pytest.mark.parametrize(
@@ -234,7 +235,7 @@ async def test_a_log_on_dead_storage_holds_up_nothing_else(tmp_path: Path, monke
 
     monkeypatch.setattr(tail.Follower, "look_on", look_on)
     pieces = LocalHost().follow(str(tmp_path / "log"), 0)
-    waiting = asyncio.create_task(_next(pieces))
+    waiting = asyncio.create_task(next_of(pieces))
     assert await asyncio.to_thread(looks.wait, 5)
     assert not waiting.done()  # and this loop runs
     answers.set()
@@ -242,7 +243,7 @@ async def test_a_log_on_dead_storage_holds_up_nothing_else(tmp_path: Path, monke
     open_files = len(os.listdir("/proc/self/fd"))
     answers.clear()
     looks.clear()
-    again = asyncio.create_task(_next(pieces))
+    again = asyncio.create_task(next_of(pieces))
     assert await asyncio.to_thread(looks.wait, 5)
     again.cancel()
     await asyncio.wait({again})
@@ -262,20 +263,6 @@ async def test_where_nothing_more_can_be_started_that_is_said(monkeypatch: pytes
         await LocalHost().run(["true"])
     with pytest.raises(CannotStart, match="Too many open files"):
         await LocalHost().start(["true"])
-
-
-async def _next(pieces: AsyncIterator[LogPiece]) -> LogPiece:
-    async with asyncio.timeout(5):
-        return await anext(pieces)
-
-
-async def _text(pieces: AsyncIterator[LogPiece], length: int) -> bytes:
-    text = b""
-    while len(text) < length:
-        piece = await _next(pieces)
-        assert piece.kind == "text"
-        text += piece.text
-    return text
 
 
 def _read(path: Path) -> str:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import asyncssh
 import pytest
 
+from tests.ssh.pieces import next_of, text_of
 from tuimon.hosts.address import Address
 from tuimon.hosts.errors import (
     AccessDenied,
@@ -24,7 +25,6 @@ from tuimon.hosts.errors import (
     HostUnreachable,
     TransferFailed,
 )
-from tuimon.hosts.host import LogPiece
 from tuimon.hosts.ssh import SshHost
 
 if TYPE_CHECKING:
@@ -214,17 +214,17 @@ async def test_a_log_is_followed_through_growth_truncation_and_rotation(
     log = tmp_path / "server.log"
     log.write_bytes(b"one\n")
     pieces = host.follow(str(log), -1)
-    assert await _text(pieces, 4) == b"one\n"
+    assert await text_of(pieces, 4) == b"one\n"
     with log.open("ab") as file:
         file.write(b"two \xff\n")
-    assert await _text(pieces, 6) == b"two \xff\n"
+    assert await text_of(pieces, 6) == b"two \xff\n"
     log.write_bytes(b"3\n")
-    assert (await _next(pieces)).kind == "truncated"
-    assert await _text(pieces, 2) == b"3\n"
+    assert (await next_of(pieces)).kind == "truncated"
+    assert await text_of(pieces, 2) == b"3\n"
     log.rename(tmp_path / "server.log.1")
     log.write_bytes(b"four\n")
-    assert (await _next(pieces)).kind == "rotated"
-    assert await _text(pieces, 5) == b"four\n"
+    assert (await next_of(pieces)).kind == "rotated"
+    assert await text_of(pieces, 5) == b"four\n"
     await pieces.aclose()  # type: ignore[attr-defined]  # an async generator, which the protocol does not promise
 
 
@@ -233,13 +233,13 @@ async def test_a_log_is_resumed_at_the_byte_unless_it_is_another_file_now(host: 
     log.write_bytes(b"0123456789")
     inode = log.stat().st_ino
     pieces = host.follow(str(log), 4, inode)
-    assert await _text(pieces, 6) == b"456789"
+    assert await text_of(pieces, 6) == b"456789"
     await pieces.aclose()  # type: ignore[attr-defined]  # as above
     log.rename(tmp_path / "old")
     log.write_bytes(b"a longer new file")
     pieces = host.follow(str(log), 10, inode)
-    assert (await _next(pieces)).kind == "rotated"
-    assert await _text(pieces, 17) == b"a longer new file"
+    assert (await next_of(pieces)).kind == "rotated"
+    assert await text_of(pieces, 17) == b"a longer new file"
     await pieces.aclose()  # type: ignore[attr-defined]  # as above
 
 
@@ -286,20 +286,6 @@ def test_nothing_of_asyncssh_is_imported_before_the_first_connect() -> None:
         "host('gpu-17'); host('localhost'); sys.exit('asyncssh' in sys.modules or 'watchfiles' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
-
-
-async def _next(pieces: AsyncIterator[LogPiece]) -> LogPiece:
-    async with asyncio.timeout(5):
-        return await anext(pieces)
-
-
-async def _text(pieces: AsyncIterator[LogPiece], length: int) -> bytes:
-    text = b""
-    while len(text) < length:
-        piece = await _next(pieces)
-        assert piece.kind == "text"
-        text += piece.text
-    return text
 
 
 async def _gone(pid: int) -> None:
