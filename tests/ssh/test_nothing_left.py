@@ -8,7 +8,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -67,7 +67,7 @@ async def test_links_killed_there_cost_nothing_here(sshd: Sshd, rounds: int) -> 
     sys.stdout.write(f"{rounds} links: {descriptors:+d} descriptors, {memory:+d} KB\n")
     assert descriptors <= 0
     assert memory < 2000 + 30 * rounds
-    _until_gone(sshd.children())
+    _until_gone(_below(sshd.children()))
 
 
 @pytest.mark.parametrize("rounds", [2, pytest.param(100, marks=pytest.mark.slow)])
@@ -76,7 +76,7 @@ def test_tuimon_killed_here_leaves_nothing_there(sshd: Sshd, rounds: int) -> Non
     home = sshd.folder / "remote"
     home.mkdir()
     (sshd.folder / "log").write_bytes(b"x")
-    links: set[int] = set()
+    links: set[tuple[int, str]] = set()
     for _ in range(rounds):
         client = subprocess.Popen(
             [sys.executable, "-c", CLIENT, sshd.name, str(sshd.folder / "log"), str(os.getpid())],
@@ -95,11 +95,12 @@ def test_tuimon_killed_here_leaves_nothing_there(sshd: Sshd, rounds: int) -> Non
     assert files == []
 
 
-def _below(pids: Iterable[int]) -> set[int]:
-    """These and all their descendants."""
-    found = set(pids)
-    for pid in list(found):
+def _below(pids: Iterable[int]) -> set[tuple[int, str]]:
+    """These and all their descendants, each with its start: among so many processes a pid comes again."""
+    found = set()
+    for pid in pids:
         try:
+            found.add((pid, _started(pid)))
             children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
         except OSError:
             continue
@@ -107,10 +108,21 @@ def _below(pids: Iterable[int]) -> set[int]:
     return found
 
 
-def _until_gone(pids: Iterable[int], seconds: float = 10.0) -> None:
+def _started(pid: int) -> str:
+    """Clock ticks since the boot."""
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[19]
+
+
+def _lives(pid: int, started: str) -> bool:
+    try:
+        return _started(pid) == started
+    except OSError:
+        return False
+
+
+def _until_gone(processes: Iterable[tuple[int, str]], seconds: float = 10.0) -> None:
     deadline = time.monotonic() + seconds
-    wanted = list(pids)
-    alive: Callable[[], list[int]] = lambda: [pid for pid in wanted if Path(f"/proc/{pid}").exists()]  # noqa: E731
-    while left := alive():
+    left = list(processes)
+    while left := [process for process in left if _lives(*process)]:
         assert time.monotonic() < deadline, f"left behind: {left}"
         time.sleep(0.02)
