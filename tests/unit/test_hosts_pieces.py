@@ -8,31 +8,10 @@ from pathlib import Path
 
 import asyncssh
 
+from tests.watch.scripted import ScriptedChannel
 from tuimon.hosts import hostkey, ways
 from tuimon.hosts.host import Channel, Completed, LogPiece
 from tuimon.hosts.inside import Inside
-
-
-class Brief:
-    """A program that greets and ends."""
-
-    def __init__(self) -> None:
-        self._says = [b"tuimon\n"]
-
-    async def read(self) -> bytes:
-        return self._says.pop() if self._says else b""
-
-    def write(self, text: bytes) -> None:
-        """Heard by nobody."""
-
-    def end_input(self) -> None:
-        """It has ended."""
-
-    async def wait(self) -> int | None:
-        return 0
-
-    def errors(self) -> str:
-        return ""
 
 
 class Broken:
@@ -44,7 +23,11 @@ class Broken:
         """At once."""
 
     async def start(self, _argv: Sequence[str]) -> Channel:
-        return Brief()
+        """A program that greets and ends."""
+        greets = ScriptedChannel()
+        greets.said.put_nowait(b"tuimon\n")
+        greets.said.put_nowait(b"")
+        return greets
 
     async def run(
         self, _argv: Sequence[str], *, stdin: bytes = b"", timeout: float = 10.0, limit: int = 1 << 20

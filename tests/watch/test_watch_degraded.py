@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import pytest
 
+from tests.watch.scripted import ScriptedChannel, settle
 from tuimon.hosts.errors import HostUnreachable
 from tuimon.hosts.host import Channel, Host
 from tuimon.launch.events import Finding, Sample
@@ -21,38 +22,13 @@ SMI = b"0, NVIDIA H200, 90, 40, 1000, 143771, 300.5, 700, 41, 1980\n"
 LOOK = b"\n--tuimon--\n@up\n100.0 50.0\n0.5 0.5 0.5 1/2 3\n@memory\n@stat\n@argv\n@fd\n@end\n"
 
 
-class Program:
-    """One of the two."""
-
-    def __init__(self) -> None:
-        self.says: asyncio.Queue[bytes | HostUnreachable] = asyncio.Queue()
-
-    async def read(self) -> bytes:
-        said = await self.says.get()
-        if isinstance(said, HostUnreachable):
-            raise said
-        return said
-
-    def write(self, text: bytes) -> None:
-        """Beats."""
-
-    def end_input(self) -> None:
-        """It ends then."""
-
-    async def wait(self) -> int | None:
-        return 0
-
-    def errors(self) -> str:
-        return ""
-
-
 class Bare:
     """The host."""
 
     name = "bare"
 
     def __init__(self) -> None:
-        self.looks, self.smi = Program(), Program()
+        self.looks, self.smi = ScriptedChannel(), ScriptedChannel()
 
     async def start(self, argv: Sequence[str]) -> Channel:
         return self.smi if "nvidia-smi" in argv else self.looks
@@ -64,10 +40,10 @@ async def degraded() -> tuple[Bare, list[Reported], asyncio.Task[None], list[dic
     host, heard = Bare(), list[Reported]()
     board = cast("Board", type("Fake", (), {"clock": Clock()}))
     task = asyncio.create_task(Degraded(cast("Host", host), board, heard.append, None).run())
-    host.smi.says.put_nowait(SMI)
-    await asyncio.sleep(0.01)
-    host.looks.says.put_nowait(LOOK)
-    await asyncio.sleep(0.01)
+    host.smi.said.put_nowait(SMI)
+    await settle()
+    host.looks.said.put_nowait(LOOK)
+    await settle()
     return host, heard, task, strays
 
 
@@ -80,7 +56,7 @@ async def test_a_link_that_breaks_is_told_once_and_is_no_error_of_ours() -> None
     host, heard, task, strays = await degraded()
     assert gpus(heard) == [1]
     for program in (host.smi, host.looks):
-        program.says.put_nowait(HostUnreachable("the link broke"))
+        program.said.put_nowait(HostUnreachable("the link broke"))
     with pytest.raises(HostUnreachable):
         await task
     gc.collect()
@@ -91,10 +67,10 @@ async def test_a_link_that_breaks_is_told_once_and_is_no_error_of_ours() -> None
 
 async def test_what_nvidia_smi_said_before_it_ended_is_no_reading_of_now() -> None:
     host, heard, task, _strays = await degraded()
-    host.smi.says.put_nowait(b"")
-    await asyncio.sleep(0.01)
-    host.looks.says.put_nowait(LOOK)
-    await asyncio.sleep(0.01)
+    host.smi.said.put_nowait(b"")
+    await settle()
+    host.looks.said.put_nowait(LOOK)
+    await settle()
     task.cancel()
     await asyncio.wait({task})
     assert gpus(heard) == [1, None]
