@@ -33,7 +33,7 @@ class Argument(Struct, frozen=True):
         if self.number:
             return None if _finite(value) else f"must be a number, not {quoted(value)}: {self.words}"
         if self.choices:
-            return None if value in self.choices else f"must be {either(self.choices)}, not {quoted(value)}"
+            return None if value in self.choices else f"must be {listed(self.choices, 'or')}, not {quoted(value)}"
         return self._of_text(value)
 
     def _of_text(self, value: object) -> str | None:
@@ -93,14 +93,9 @@ def quoted(value: object) -> str:
     return plain(repr(value[:_QUOTED]) + "…" if isinstance(value, str) and len(value) > _QUOTED else repr(value), 200)
 
 
-def listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str], last: str = "and") -> str:
     """`a, b and c`."""
-    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
-
-
-def either(names: Sequence[str]) -> str:
-    """`a, b or c`."""
-    return " or ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+    return f" {last} ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def _finite(value: object) -> bool:

@@ -12,7 +12,7 @@ from mcp.types import CallToolResult, InputRequiredResult, Tool, ToolAnnotations
 
 from tuimon import __version__
 from tuimon.errors import TuimonError
-from tuimon.headless.mcp_arguments import described, either, fault, of_tool, quoted
+from tuimon.headless.mcp_arguments import described, fault, listed, of_tool, quoted
 from tuimon.headless.plain import plain
 
 INSTRUCTIONS = (
@@ -47,7 +47,7 @@ class Server(MCPServer):
     ) -> CallToolResult | InputRequiredResult:
         """Call a tool. Raises ToolError with one sentence, and nothing else."""
         if name not in self._wanted:
-            raise ToolError(f"There is no tool {quoted(name)}. Use {either(list(self._wanted))}.")
+            raise ToolError(f"There is no tool {quoted(name)}. Use {listed(list(self._wanted), 'or')}.")
         wrong = fault(name, self._wanted[name], arguments)
         if wrong is not None:
             raise ToolError(wrong)
